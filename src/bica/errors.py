@@ -1,0 +1,37 @@
+"""Every exception and warning of this package, as one tree; each is also a builtin."""
+
+
+class BicaError(Exception):
+    """Anything this package raises on purpose."""
+
+
+class DataError(BicaError, ValueError):
+    """The input cannot be read as binary observations."""
+
+
+class ModelError(BicaError, ValueError):
+    """The numbers given do not describe an OR mixture."""
+
+
+class ModelFileError(ModelError):
+    """The file is not a model that this version can read."""
+
+
+class SettingError(BicaError, ValueError):
+    """An option has a value that means nothing here."""
+
+
+class InfeasibleError(DataError):
+    """No set of sources produces the observation, and the noise is said to be zero."""
+
+
+class LimitError(BicaError, MemoryError):
+    """The problem is larger than this method can solve."""
+
+
+class OutputError(BicaError, OSError):
+    """The result cannot be written where it was asked for."""
+
+
+class BicaWarning(UserWarning):
+    """Something that the user should know but that stops nothing."""

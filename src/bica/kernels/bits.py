@@ -1,0 +1,91 @@
+"""Rows of a binary table as bit sets in 64-bit words, and counting equal ones."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.kernels.compiled import compiled
+
+Words = NDArray[np.uint64]
+Cells = NDArray[np.uint8]
+
+
+@compiled
+def pack_bits(cells: Cells, words: Words) -> None:
+    """Set bit ``i % 64`` of ``words[row, i // 64]`` where ``cells[row, i]`` is 1; ``cells`` holds 0 and 1 only."""
+    n_rows, n_columns = cells.shape
+    for row in range(n_rows):
+        for word in range(words.shape[1]):
+            packed = np.uint64(0)
+            for column in range(64 * word, min(64 * word + 64, n_columns)):
+                packed |= np.uint64(cells[row, column]) << np.uint64(column - 64 * word)
+            words[row, word] = packed
+
+
+@compiled
+def pack_sparse(starts: NDArray[np.int64], columns: NDArray[np.int64], words: Words) -> None:
+    """Set the bits named by the column numbers of each row, stored as in a CSR matrix."""
+    for row in range(words.shape[0]):
+        for k in range(starts[row], starts[row + 1]):
+            words[row, columns[k] // 64] |= np.uint64(1) << np.uint64(columns[k] % 64)
+
+
+@compiled
+def unpack_bits(words: Words, cells: Cells) -> None:
+    """Undo ``pack_bits``."""
+    for row in range(cells.shape[0]):
+        for column in range(cells.shape[1]):
+            cells[row, column] = (words[row, column // 64] >> np.uint64(column % 64)) & np.uint64(1)
+
+
+@compiled
+def add_to_histogram(words: NDArray[np.uint64], weights: NDArray[np.float64], histogram: NDArray[np.float64]) -> None:
+    """Add each weight to the cell that its word names."""
+    for row in range(words.size):
+        histogram[words[row]] += weights[row]
+
+
+@compiled
+def count_into_histogram(words: NDArray[np.uint64], histogram: NDArray[np.float64]) -> None:
+    """Add 1 to the cell that each word names."""
+    for row in range(words.size):
+        histogram[words[row]] += 1.0
+
+
+@compiled
+def _slot(keys: Words, row: int, n_slots: int) -> np.int64:
+    mixed = np.uint64(0)
+    for word in range(keys.shape[1]):
+        mixed = (mixed ^ keys[row, word]) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    return np.int64(mixed & np.uint64(n_slots - 1))
+
+
+@compiled
+def _same(keys: Words, row: int, other: int) -> bool:
+    for word in range(keys.shape[1]):
+        if keys[row, word] != keys[other, word]:
+            return False
+    return True
+
+
+@compiled
+def group_equal(keys: Words, first: NDArray[np.int64], group: NDArray[np.int64]) -> int:
+    """Number the distinct rows of ``keys`` as they appear; return how many there are.
+
+    ``group[row]`` becomes the number of its distinct row, ``first[number]`` the row where it stood first.
+    """
+    size = 16
+    while size < 2 * keys.shape[0]:
+        size *= 2
+    slots = np.full(size, -1, np.int64)
+    n_groups = 0
+    for row in range(keys.shape[0]):
+        slot = _slot(keys, row, size)
+        while slots[slot] >= 0 and not _same(keys, row, first[slots[slot]]):
+            slot = (slot + 1) & (size - 1)
+        if slots[slot] < 0:
+            slots[slot] = n_groups
+            first[n_groups] = row
+            n_groups += 1
+        group[row] = slots[slot]
+    return n_groups

@@ -1,0 +1,1 @@
+"""The values: an OR mixture, its noise, and what a method found."""

@@ -1,0 +1,84 @@
+"""What sensors add on top of the sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bica.errors import ModelError
+
+Rate = float | tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Each sensor shows 1 in place of 0 at rate ``false_alarm`` and 0 in place of 1 at rate ``miss``.
+
+    Either rate is one number for all sensors or one number a sensor.
+
+    >>> Noise.flips(0.1)
+    Noise(false_alarm=0.1, miss=0.1)
+    >>> Noise([0.0, 0.1], 0.2).rates(2)
+    (array([0. , 0.1]), array([0.2, 0.2]))
+    """
+
+    false_alarm: Rate = 0.0
+    miss: Rate = 0.0
+
+    def __init__(self, false_alarm: ArrayLike = 0.0, miss: ArrayLike = 0.0) -> None:
+        object.__setattr__(self, "false_alarm", _checked_rate("false_alarm", false_alarm))
+        object.__setattr__(self, "miss", _checked_rate("miss", miss))
+        if self.n_sensors is not None:
+            self.rates(self.n_sensors)
+        if (np.add(self.false_alarm, self.miss) >= 1).any():
+            raise ModelError("a sensor's false_alarm and miss rates add up to 1 or more, so it tells nothing")
+
+    @classmethod
+    def flips(cls, rate: float) -> Noise:
+        """The paper's noise: every cell is flipped with the same probability."""
+        return cls(rate, rate)
+
+    @property
+    def n_sensors(self) -> int | None:
+        """For how many sensors rates are given one by one; None if both rates hold for all."""
+        return next((len(rate) for rate in (self.false_alarm, self.miss) if isinstance(rate, tuple)), None)
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the sensors never err."""
+        return not np.any(self.false_alarm) and not np.any(self.miss)
+
+    def rates(self, n_sensors: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """False-alarm and miss rates, one value a sensor."""
+        for name, rate in (("false_alarm", self.false_alarm), ("miss", self.miss)):
+            if isinstance(rate, tuple) and len(rate) != n_sensors:
+                raise ModelError(f"noise gives {len(rate)} {name} rates for {n_sensors} sensors")
+        return (np.array(np.broadcast_to(self.false_alarm, n_sensors)), np.array(np.broadcast_to(self.miss, n_sensors)))
+
+    def of_sensors(self, sensors: Sequence[int] | NDArray[np.int64]) -> Noise:
+        """The noise of these sensors only."""
+        false_alarm, miss = (
+            np.asarray(r)[list(sensors)] if isinstance(r, tuple) else r for r in (self.false_alarm, self.miss)
+        )
+        return Noise(false_alarm, miss)
+
+    def apply(self, rows: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
+        """What the sensors show of ``rows``."""
+        if self.is_absent:
+            return rows
+        false_alarm, miss = self.rates(rows.shape[1])
+        return rows ^ (rng.random(rows.shape) < np.where(rows, miss, false_alarm))
+
+
+def _checked_rate(name: str, rate: ArrayLike) -> Rate:
+    values = np.asarray(rate, dtype=float)
+    if values.ndim > 1:
+        raise ModelError(f"{name} is one number or one number a sensor, not an array of {values.ndim} dimensions")
+    if not ((values >= 0) & (values < 1)).all():
+        raise ModelError(
+            f"{name} must lie in [0, 1), but {values[~((values >= 0) & (values < 1))].flat[0]:g} was given"
+        )
+    return float(values) if values.ndim == 0 else tuple(values.tolist())

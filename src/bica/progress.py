@@ -1,0 +1,42 @@
+"""How long work tells whoever is watching how far it is: loops report, a listener shows."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Listener = Callable[[str, int, int | None], None]  # what is being done, how many steps are done, of how many
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Send the reports of everything that runs inside to ``listener``."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def tracked(items: Iterable[Item], what: str, total: int | None = None) -> Iterator[Item]:
+    """Pass ``items`` on, reporting after each.
+
+    >>> with listening(lambda what, done, total: print(what, done, total)):
+    ...     list(tracked("ab", "letters", 2))
+    letters 0 2
+    letters 1 2
+    letters 2 2
+    ['a', 'b']
+    """
+    listener = _listener.get()
+    if listener is None:
+        yield from items
+        return
+    done = 0
+    listener(what, done, total)
+    for item in items:
+        yield item
+        done += 1
+        listener(what, done, total)
