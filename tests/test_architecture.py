@@ -8,12 +8,14 @@ import bica
 
 PACKAGE = Path(bica.__file__).parent
 ROWS = [
-    "version errors output progress",
+    "version errors",
+    "output progress",
     "kernels",
     "data",
     "model",
     "invert simulate metrics",
     "estimate rivals",
+    "methods",
     "estimator compare applications report",
     "cli web",
 ]

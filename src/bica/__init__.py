@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from bica.data.patterns import PatternCounts
     from bica.estimate.findbica import FindBICA
     from bica.estimator import BICA
-
     from bica.model.fit import Fit
     from bica.model.noise import Noise
     from bica.model.or_mixture import OrMixture, load

@@ -26,7 +26,7 @@ class ArrayTable:
             part = self.array[start : start + step]
             weights = None if self.weights is None else self.weights[start : start + step]
             if part.dtype == bool and self.thresholds is None and not np.ma.isMaskedArray(part):
-                yield Chunk(packed(part), None, weights)
+                yield Chunk(packed(part.view(np.uint8)), None, weights)
             else:
                 yield chunk_of_cells(self._cells(part, start), weights)
 

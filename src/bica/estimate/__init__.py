@@ -1,0 +1,1 @@
+"""Our methods, one per file."""

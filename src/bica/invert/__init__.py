@@ -1,0 +1,1 @@
+"""Which sources were active in each row."""

@@ -1,0 +1,1 @@
+"""How far an answer is from the truth."""

@@ -27,7 +27,7 @@ def pattern_table(
     n_sensors = mixing.shape[0]
     if n_sensors > TABLE_LIMIT:
         raise LimitError(
-            f"{n_sensors} connected sensors have 2^{n_sensors} patterns; the limit of exact probabilities is {TABLE_LIMIT}"
+            f"{n_sensors} connected sensors have 2^{n_sensors} patterns; exact probabilities end at {TABLE_LIMIT}"
         )
     table = np.zeros(2**n_sensors)
     table[0] = 1.0
@@ -55,7 +55,7 @@ def connected_groups(mixing: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int
 def log_probability(
     mixing: NDArray[np.bool_], probability: NDArray[np.float64], rates: Rates, patterns: Words, seen: Words
 ) -> NDArray[np.float64]:
-    """The log of the chance of each pattern, missing cells summed out; groups of sensors are independent, so they add."""
+    """The log of the chance of each pattern, missing cells summed out; independent groups of sensors add up."""
     on, known = unpacked(patterns, mixing.shape[0]), unpacked(seen, mixing.shape[0])
     total = np.zeros(len(patterns))
     for sensors, sources in connected_groups(mixing):
