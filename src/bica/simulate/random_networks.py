@@ -1,7 +1,7 @@
 """Random bipartite networks of sources and sensors."""
 
 from collections.abc import Iterable
-from itertools import combinations, islice
+from itertools import combinations, compress
 from math import comb
 
 import numpy as np
@@ -85,17 +85,9 @@ def _distinct_columns(n_sensors: int, sizes: NDArray[np.int64], rng: np.random.G
 def _sets_of(n_sensors: int, size: int, count: int, rng: np.random.Generator) -> Iterable[Column]:
     possible = comb(n_sensors, size)
     if 2 * count > possible:  # listing them all beats drawing until the last missing one turns up
-        chosen = np.sort(rng.choice(possible, count, replace=False))
-        return _at(chosen, combinations(range(n_sensors), size))
+        return compress(combinations(range(n_sensors), size), rng.permutation(possible) < count)
     found: dict[bytes, Column] = {}
     while len(found) < count:
         column = np.sort(rng.choice(n_sensors, size, replace=False))
         found[column.tobytes()] = column
     return found.values()
-
-
-def _at(places: NDArray[np.int64], items: Iterable[Column]) -> Iterable[Column]:
-    """The items at these ascending places."""
-    rest = iter(items)
-    for gap in np.diff(places, prepend=-1).tolist():
-        yield next(islice(rest, gap - 1, None))
