@@ -44,14 +44,10 @@ def best_matchings(found, truth, n_sensors):
     return least, [partners for cost, partners in tried if cost == least]
 
 
-def n_exact(found, truth, partners):
-    return sum(j is not None and found[j] == column for column, j in zip(truth, partners, strict=True))
-
-
-def n_wrong(found, truth, partners, n_sensors):
-    return sum(
-        hamming(column, [0] * n_sensors if j is None else found[j]) for column, j in zip(truth, partners, strict=True)
-    )
+def wrong_cells(found, truth, partners, n_sensors):
+    """The number of wrong cells in each true column; one without a partner is compared with zeros."""
+    zero = [0] * n_sensors
+    return [hamming(column, zero if j is None else found[j]) for column, j in zip(truth, partners, strict=True)]
 
 
 def transmission_probability_error(found, truth, n_samples, literal):

@@ -1,7 +1,7 @@
 """Which found source stands for which true one (the paper's structure matching problem)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,7 +55,7 @@ def match_by_program(found: ArrayLike, truth: ArrayLike, probability: ArrayLike)
 
 
 def match_greedily(found: ArrayLike, truth: ArrayLike, probability: ArrayLike) -> Match:
-    """Keep as many of the most probable found sources as there are true ones, then match those.
+    """Keep as many of the most probable found sources as there are true ones, then match those; the rest cost nothing.
 
     >>> match_greedily([[1, 0, 1], [0, 1, 1]], [[1, 1], [0, 1]], [0.2, 0.4, 0.5]).order
     array([1, 2])
@@ -65,9 +65,7 @@ def match_greedily(found: ArrayLike, truth: ArrayLike, probability: ArrayLike) -
     by_column = _by_column(left, chance)
     kept = by_column[np.argsort(-chance[by_column], kind="stable")][: right.shape[1]]
     match = _match(left[:, kept], right, chance[kept], _assign)
-    order = np.full_like(match.order, NONE)
-    order[match.order != NONE] = kept[match.order[match.order != NONE]]
-    return Match(order, match.mixing, match.probability, match.cost, match.n_wrong)
+    return replace(match, order=np.append(kept, NONE)[match.order])  # NONE, the last place, stays NONE
 
 
 def hamming_distance(found: ArrayLike, truth: ArrayLike) -> float:
