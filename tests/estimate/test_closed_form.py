@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.reference import slow_induction
 
 from bica.errors import DataError
 from bica.estimate.closed_form import probability_by_subset
 from bica.estimate.findbica import probability_by_recursion
-from tests.reference import slow_induction
 
 positive_histograms = st.integers(1, 4).flatmap(
     lambda m: st.lists(st.integers(1, 30), min_size=2**m, max_size=2**m).map(lambda h: np.array(h, dtype=float))
