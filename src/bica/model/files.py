@@ -1,17 +1,24 @@
-"""The model file: one JSON document, checked strictly when it is read. Never pickle."""
+"""The model file: one JSON document. Never pickle.
+
+JSON has no infinity, so a log-likelihood of minus infinity is written as the text ``"-inf"``; numbers of the
+diagnostics that are not finite become text as well, and an error that is not known is left out.
+"""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bica.errors import ModelFileError
+import numpy as np
+
+from bica.errors import ModelError
+from bica.model.noise import Noise
 from bica.output import write_whole
 
 SCHEMA = "bica-model"
 VERSION = 1
-Rate = float | tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +32,26 @@ class SourceEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class FittedEntry:
+    """How the model was learned, as the file tells it."""
+
+    by: str
+    method: str
+    n_samples: float | None = None
+    log_likelihood: float | None = None
+    n_iter: int = 1
+    converged: bool = True
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class ModelDocument:
     """What a model file holds, in plain values."""
 
     sensors: tuple[str, ...]
     sources: tuple[SourceEntry, ...]
-    false_alarm: Rate
-    miss: Rate
-    fitted: Mapping[str, Any] = field(default_factory=dict)  # how the model was learned; empty if it was given
+    noise: Noise
+    fitted: FittedEntry | None = None  # None: the model was not learned from data
 
 
 def document_text(document: ModelDocument) -> str:
@@ -42,10 +61,16 @@ def document_text(document: ModelDocument) -> str:
         "version": VERSION,
         "sensors": list(document.sensors),
         "sources": [_source_json(source, document.sensors) for source in document.sources],
-        "noise": {"false_alarm": document.false_alarm, "miss": document.miss},
-        "fitted": dict(document.fitted),
+        "noise": {"false_alarm": document.noise.false_alarm, "miss": document.noise.miss},
     }
+    if document.fitted is not None:
+        content["fitted"] = _fitted_json(document.fitted)
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_document(document: ModelDocument, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write the model file, whole or not at all."""
+    write_whole(path, document_text(document), overwrite=overwrite)
 
 
 def _source_json(source: SourceEntry, sensors: tuple[str, ...]) -> dict[str, Any]:
@@ -57,93 +82,32 @@ def _source_json(source: SourceEntry, sensors: tuple[str, ...]) -> dict[str, Any
     return entry
 
 
-def write_document(document: ModelDocument, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write the model file, whole or not at all."""
-    write_whole(path, document_text(document), overwrite=overwrite)
+def _fitted_json(fitted: FittedEntry) -> dict[str, Any]:
+    return {
+        "by": fitted.by,
+        "method": fitted.method,
+        "n_samples": fitted.n_samples,
+        "log_likelihood": as_json(fitted.log_likelihood),
+        "n_iter": fitted.n_iter,
+        "converged": fitted.converged,
+        "diagnostics": as_json(fitted.diagnostics),
+    }
 
 
-def read_document(path: str | Path) -> ModelDocument:
-    """Read and check a model file; whatever is wrong with it comes out as one sentence."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise ModelFileError(f"{path} is not a model file: it is not UTF-8 text") from error
-    return parse_document(text, str(path))
+def as_json(value: Any) -> Any:
+    """Plain values that JSON can hold, from plain values and NumPy's; objects are written in the order of their keys.
 
-
-def parse_document(text: str, origin: str) -> ModelDocument:
-    """The document in ``text``; ``origin`` names it in errors."""
-    try:
-        content = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"{origin} is not a model file, or was cut short: {error}") from error
-    check = _Checker(origin)
-    check.that(isinstance(content, dict) and content.get("schema") == SCHEMA, f'no "schema": "{SCHEMA}" in it')
-    version = content.get("version")
-    check.that(version == VERSION, f"it has version {version!r}, but only {VERSION} can be read here")
-    sensors = check.names(content.get("sensors"))
-    fitted = content.get("fitted", {})
-    check.that(isinstance(fitted, dict), '"fitted" is not an object')
-    false_alarm, miss = check.noise(content.get("noise"), len(sensors))
-    return ModelDocument(sensors, check.sources(content.get("sources"), sensors), false_alarm, miss, fitted)
-
-
-def _refuse_constant(constant: str) -> Any:
-    raise ValueError(f"{constant} is not a number")
-
-
-@dataclass(frozen=True, slots=True)
-class _Checker:
-    origin: str
-
-    def that(self, condition: bool, complaint: str) -> None:
-        if not condition:
-            raise ModelFileError(f"{self.origin} is not a valid model file: {complaint}")
-
-    def names(self, value: Any) -> tuple[str, ...]:
-        self.that(
-            isinstance(value, list) and all(isinstance(v, str) for v in value), '"sensors" is not a list of names'
-        )
-        self.that(len(set(value)) == len(value), "two sensors have the same name")
-        return tuple(value)
-
-    def probability(self, value: Any, what: str) -> float:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        self.that(number and 0 <= value <= 1, f"{what} is {value!r}, which is no number in [0, 1]")
-        return float(value)
-
-    def noise(self, value: Any, n_sensors: int) -> tuple[Rate, Rate]:
-        self.that(isinstance(value, dict) and {"false_alarm", "miss"} <= value.keys(), '"noise" lacks its two rates')
-        false_alarm, miss = (self._rate(value[name], name, n_sensors) for name in ("false_alarm", "miss"))
-        return false_alarm, miss
-
-    def _rate(self, value: Any, name: str, n_sensors: int) -> Rate:
-        if not isinstance(value, list):
-            return self.probability(value, f"the {name} rate")
-        self.that(len(value) == n_sensors, f"there are {len(value)} {name} rates for {n_sensors} sensors")
-        return tuple(self.probability(rate, f"a {name} rate") for rate in value)
-
-    def sources(self, value: Any, sensors: tuple[str, ...]) -> tuple[SourceEntry, ...]:
-        self.that(isinstance(value, list), '"sources" is not a list')
-        place = {name: i for i, name in enumerate(sensors)}
-        entries = tuple(self._source(entry, number, place) for number, entry in enumerate(value, 1))
-        self.that(len({entry.sensors for entry in entries}) == len(entries), "two sources have the same sensors")
-        return entries
-
-    def _source(self, value: Any, number: int, place: Mapping[str, int]) -> SourceEntry:
-        what = f"source {number}"
-        self.that(isinstance(value, dict), f"{what} is not an object")
-        names, error, name = value.get("sensors"), value.get("error"), value.get("name")
-        self.that(isinstance(names, list) and len(names) > 0, f"{what} lists no sensors")
-        for sensor in names:
-            self.that(isinstance(sensor, str) and sensor in place, f"{what} names an unknown sensor {sensor!r}")
-        self.that(len(set(names)) == len(names), f"{what} lists a sensor twice")
-        self.that(name is None or isinstance(name, str), f"the name of {what} is not text")
-        return SourceEntry(
-            sensors=tuple(sorted(place[sensor] for sensor in names)),
-            probability=self.probability(value.get("probability"), f"the probability of {what}"),
-            error=None if error is None else self.probability(error, f"the error of {what}"),
-            name=name,
-        )
+    >>> as_json({"worst": np.float64("-inf"), "counts": np.arange(3), "by": ("a", None)})
+    {'by': ['a', None], 'counts': [0, 1, 2], 'worst': '-inf'}
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        return as_json(value.tolist())
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, list | tuple):
+        return [as_json(part) for part in value]
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: as_json(value[key]) for key in sorted(value)}
+    raise ModelError(f"a model file cannot hold {value!r}; diagnostics are numbers, text, lists and mappings of names")
