@@ -24,7 +24,7 @@ def test_text_is_written_as_utf_8_and_bytes_as_they_are(target):
 
 def test_nothing_is_overwritten_unless_asked(target):
     target.write_text("old")
-    with pytest.raises(OutputError, match="model.json exists already; .*--force"):
+    with pytest.raises(OutputError, match=r"model.json exists already; .*--force"):
         write_whole(target, "new")
     assert target.read_text() == "old"
     write_whole(target, "new", overwrite=True)
@@ -41,7 +41,7 @@ def test_a_full_disk_leaves_everything_as_it_was(target, monkeypatch, broken, ov
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, broken, full)
-    with pytest.raises(OutputError, match="model.json cannot be written: No space left on device"):
+    with pytest.raises(OutputError, match=r"model.json cannot be written: No space left on device"):
         write_whole(target, "new", overwrite=overwrite)
     assert os.listdir(target.parent) == (["model.json"] if overwrite else [])
     assert not overwrite or target.read_text() == "old"
@@ -93,7 +93,7 @@ def test_a_device_is_refused_even_with_force():
 
 
 def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(OutputError, match="absent.* cannot be written: No such file or directory"):
+    with pytest.raises(OutputError, match=r"absent.* cannot be written: No such file or directory"):
         write_whole(tmp_path / "absent" / "model.json", "new")
 
 

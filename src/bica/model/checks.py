@@ -1,6 +1,7 @@
 """The door of the model: what it is built from is turned into arrays and names, or refused in one sentence."""
 
 from collections.abc import Sequence
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def as_chances(values: ArrayLike, what: str) -> NDArray[np.float64]:
 
 def as_bits(values: ArrayLike, what: str) -> NDArray[np.bool_]:
     """A fresh two-dimensional array of truth values, from zeros and ones."""
-    numbers = np.array(values) if getattr(values, "dtype", None) == bool else as_numbers(values, what)
+    numbers = np.array(values) if getattr(values, "dtype", None) == np.bool_ else as_numbers(values, what)
     if numbers.ndim != 2:
         raise ModelError(f"{what} needs two dimensions, but has {numbers.ndim}")
     strange = numbers[(numbers != 0) & (numbers != 1)]
@@ -49,12 +50,12 @@ def as_names(values: Sequence[Any], what: str) -> tuple[str, ...]:
     """Distinct pieces of text that a file can hold."""
     for value in values:
         if not isinstance(value, str):
-            raise ModelError(f"{what} must be text, but {value!r} was given")
+            raise ModelError(f"{what} must be text, but {shortened(value)} was given")
         if any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise ModelError(f"{what} must be Unicode text, but {value!r} holds half a character")
+            raise ModelError(f"{what} must be Unicode text, but {shortened(value)} holds half a character")
     if len(set(values)) < len(values):
         twice = next(value for i, value in enumerate(values) if value in values[:i])
-        raise ModelError(f"{what} must differ from each other, but {twice!r} comes twice")
+        raise ModelError(f"{what} must differ from each other, but {shortened(twice)} comes twice")
     return tuple(str(value) for value in values)
 
 

@@ -92,6 +92,6 @@ def _chance(table: NDArray[np.float64], on: NDArray[np.bool_], known: NDArray[np
 def _of_observed(table: NDArray[np.float64], observed: NDArray[np.int64]) -> NDArray[np.float64]:
     """The table of the observed sensors alone: each of the others, last first, halves it."""
     n_sensors = table.size.bit_length() - 1
-    for sensor in reversed(sorted(set(range(n_sensors)) - set(observed.tolist()))):
+    for sensor in sorted(set(range(n_sensors)) - set(observed.tolist()), reverse=True):
         table = table.reshape(-1, 2, 1 << sensor).sum(axis=1).reshape(-1)
     return table

@@ -240,7 +240,7 @@ def _checked_source_names(names: Sequence[str | None]) -> tuple[str | None, ...]
     as_names([name for name in names if name is not None], "source names")
     if "" in names:
         raise ModelError("a source name may not be empty; None leaves a source without a name")
-    return tuple(names)
+    return tuple(None if name is None else str(name) for name in names)
 
 
 def _check_shapes(

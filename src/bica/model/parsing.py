@@ -11,7 +11,7 @@ from typing import Any
 
 from bica.errors import ModelError, ModelFileError
 from bica.model.checks import as_names
-from bica.model.files import SCHEMA, VERSION, FittedEntry, ModelDocument, SourceEntry
+from bica.model.files import SCHEMA, VERSION, FittedEntry, ModelDocument, SourceEntry, as_json
 from bica.model.noise import Noise
 
 BYTES_LIMIT = 1 << 28
@@ -153,10 +153,8 @@ class _Checker:
             return None
         self.entries(value, '"fitted"', FITTED)
         n_samples, n_iter, converged = value["n_samples"], value["n_iter"], value["converged"]
-        diagnostics = value["diagnostics"]
         self.that(type(n_iter) is int and n_iter >= 0, f"n_iter is {shortened(n_iter)}, but must be a count")
         self.that(isinstance(converged, bool), f"converged is {shortened(converged)}, but must be true or false")
-        self.that(isinstance(diagnostics, dict), '"diagnostics" is not an object')
         return FittedEntry(
             by=self.text(value["by"], '"by"'),
             method=self.text(value["method"], "the method"),
@@ -164,10 +162,17 @@ class _Checker:
             log_likelihood=self._log_likelihood(value["log_likelihood"]),
             n_iter=n_iter,
             converged=converged,
-            diagnostics=diagnostics,
+            diagnostics=self._diagnostics(value["diagnostics"]),
         )
 
     def _log_likelihood(self, value: Any) -> float | None:
         if value is None:
             return None
         return -math.inf if value == "-inf" else self.number(value, "the log-likelihood")
+
+    def _diagnostics(self, value: Any) -> dict[str, Any]:
+        self.that(isinstance(value, dict), '"diagnostics" is not an object')
+        try:
+            return dict(as_json(value))
+        except RecursionError as error:  # JSON reads deeper than it could be written again
+            raise ModelFileError(f"{self.origin} is not a valid model file: it is nested too deeply") from error
