@@ -1,7 +1,19 @@
-"""Settings that every test shares."""
+"""Settings for all tests."""
 
+import os
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
-# no deadline: the first call of a kernel may compile it
-settings.register_profile("bica", deadline=None, max_examples=60)
+settings.register_profile("bica", deadline=None, derandomize=True)  # the same examples on every machine
 settings.load_profile("bica")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of tables that are not bundled: ``BICA_DATA`` or ``../shared/data``."""
+    folder = Path(os.environ.get("BICA_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is absent; set BICA_DATA to the folder of example tables")
+    return folder
