@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.reference import slow_induction
 
 from bica.errors import DataError
 from bica.estimate.closed_form import probability_by_subset
 from bica.estimate.findbica import probability_by_recursion
+from tests.reference import slow_induction
 
 
 @given(st.integers(1, 5), st.data())

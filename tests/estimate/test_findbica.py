@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.reference import slow_findbica
 
 from bica.data.patterns import PatternCounts
 from bica.errors import DataError, LimitError, SettingError
 from bica.estimate.findbica import FindBICA, probability_by_recursion
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
+from tests.reference import slow_findbica
 
 RNG = np.random.default_rng(0)
 # thresholds that no ratio of small whole numbers hits: at equality, rounding would decide

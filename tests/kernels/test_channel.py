@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.reference import slow_channel
 
 from bica.kernels.channel import apply_channel, apply_channel_transposed, undo_channel
+from tests.reference import slow_channel
 
 rates = st.floats(0, 1)
 low_rates = st.floats(0, 0.4)  # away from a + b = 1, where nothing can be undone

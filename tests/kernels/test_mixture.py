@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.reference import slow_mixture
 
 from bica.kernels.mixture import mix_source
+from tests.reference import slow_mixture
 
 probabilities = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1))
 

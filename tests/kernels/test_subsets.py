@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.reference import slow_subsets
 
 from bica.kernels.subsets import TILE, subset_sums, superset_sums
+from tests.reference import slow_subsets
 
 # whole numbers this small add up exactly in float64, so equality is the right test
 numbers = st.integers(-99, 99).map(float)

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.reference import slow_mixture
-from tests.strategies import clear_probabilities, clear_rates, models, sources_of
 
 from bica.data.patterns import PatternCounts
 from bica.errors import LimitError, ModelError
@@ -15,6 +13,8 @@ from bica.model import distribution
 from bica.model.distribution import connected_groups
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
+from tests.reference import slow_mixture
+from tests.strategies import clear_probabilities, clear_rates, models, sources_of
 
 ROUNDING = 1e-13  # 2^6 activities times 2^5 states, each a product of a dozen factors below 1
 

@@ -8,13 +8,13 @@ import networkx
 import numpy as np
 import pytest
 from hypothesis import given
-from tests.reference import dot_reader
-from tests.strategies import models
 
 from bica.errors import ModelError, SettingError
 from bica.model.export import FORMATS, csv_text, dot_text, export_text, graphml_text
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
+from tests.reference import dot_reader
+from tests.strategies import models
 
 HOSTILE = [
     "=1+1",

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import models
 
 import bica
 from bica.errors import ModelError, ModelFileError, OutputError
@@ -17,6 +16,7 @@ from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from bica.model.parsing import parse_document
+from tests.strategies import models
 
 MODEL = OrMixture([[1, 1], [0, 1]], [0.2, 0.5], Noise([0.01, 0.02], 0.03), sensors=["a", "b"], names=["p", None])
 FIT = Fit(

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import models
 
 from bica.errors import ModelError
 from bica.model.files import document_text
 from bica.model.fit import Fit
 from bica.model.or_mixture import OrMixture
 from bica.model.parsing import parse_document
+from tests.strategies import models
 
 MODEL = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
 

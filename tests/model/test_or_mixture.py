@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.reference import slow_mixture
-from tests.strategies import models, sources_of
 
 from bica.errors import BicaError, ModelError
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture, default_sensors
+from tests.reference import slow_mixture
+from tests.strategies import models, sources_of
 
 MODEL = OrMixture(
     [[1, 0, 1], [0, 1, 1]], [0.1, 0.2, 0.3], Noise([0.01, 0.02], 0.03), sensors=["a", "b"], names=["p", None, "r"]
