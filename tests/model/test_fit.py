@@ -81,10 +81,20 @@ def test_files_of_models_and_fits_can_be_read_as_either(tmp_path):
     assert Fit.load(tmp_path / "fit.json").n_samples == 10
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_a_likelihood_that_cannot_be_is_refused(value):
-    with pytest.raises(ModelError, match="log-likelihood cannot be"):
-        Fit(MODEL, log_likelihood=value)
+@pytest.mark.parametrize(
+    ("part", "complaint"),
+    [
+        ({"log_likelihood": np.nan}, "log-likelihood cannot be nan"),
+        ({"log_likelihood": np.inf}, "log-likelihood cannot be inf"),
+        ({"n_samples": -1}, "n_samples cannot be -1"),
+        ({"n_samples": np.nan}, "n_samples cannot be nan"),
+        ({"n_samples": np.inf}, "n_samples cannot be inf"),
+        ({"method": ""}, "name of its method"),
+    ],
+)
+def test_what_cannot_be_is_refused(part, complaint):
+    with pytest.raises(ModelError, match=complaint):
+        Fit(MODEL, **part)
 
 
 @pytest.mark.parametrize(

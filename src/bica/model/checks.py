@@ -1,5 +1,6 @@
 """The door of the model: what it is built from is turned into arrays and names, or refused in one sentence."""
 
+import re
 from collections.abc import Sequence
 from reprlib import repr as shortened
 from typing import Any
@@ -8,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bica.errors import ModelError
+
+HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")  # a surrogate, which UTF-8 cannot write
 
 
 def as_numbers(values: ArrayLike, what: str) -> NDArray[np.float64]:
@@ -37,26 +40,29 @@ def as_chances(values: ArrayLike, what: str) -> NDArray[np.float64]:
 
 def as_bits(values: ArrayLike, what: str) -> NDArray[np.bool_]:
     """A fresh two-dimensional array of truth values, from zeros and ones."""
-    numbers = np.array(values) if getattr(values, "dtype", None) == np.bool_ else as_numbers(values, what)
+    if isinstance(values, np.ndarray) and values.dtype == np.bool_ and values.ndim == 2:
+        return values.astype(np.bool_)
+    numbers = as_numbers(values, what)
     if numbers.ndim != 2:
         raise ModelError(f"{what} needs two dimensions, but has {numbers.ndim}")
     strange = numbers[(numbers != 0) & (numbers != 1)]
     if strange.size:
         raise ModelError(f"{what} may hold 0 and 1 only, but {strange[0]:g} was given")
-    return numbers.astype(bool)
+    return numbers.astype(np.bool_)
 
 
 def as_names(values: Sequence[Any], what: str) -> tuple[str, ...]:
     """Distinct pieces of text that a file can hold."""
+    names: dict[str, None] = {}
     for value in values:
         if not isinstance(value, str):
             raise ModelError(f"{what} must be text, but {shortened(value)} was given")
-        if any("\ud800" <= letter <= "\udfff" for letter in value):
+        if HALF_A_CHARACTER.search(value):
             raise ModelError(f"{what} must be Unicode text, but {shortened(value)} holds half a character")
-    if len(set(values)) < len(values):
-        twice = next(value for i, value in enumerate(values) if value in values[:i])
-        raise ModelError(f"{what} must differ from each other, but {shortened(twice)} comes twice")
-    return tuple(str(value) for value in values)
+        if value in names:
+            raise ModelError(f"{what} must differ from each other, but {shortened(value)} comes twice")
+        names[str(value)] = None
+    return tuple(names)
 
 
 def as_places(chosen: Sequence[int] | NDArray[np.int64], count: int, what: str) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from bica.kernels.channel import apply_channel
 from bica.kernels.mixture import mix_source
 
 TABLE_LIMIT = 24
-GAP_LIMIT = 1 << 34  # cells of all tables from which missing cells are summed out: about a minute of work
+GAP_LIMIT = 1 << 33  # cells of all tables from which missing cells are summed out: about a minute of work
 Rates = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
@@ -28,8 +28,8 @@ def pattern_table(
     n_sensors = mixing.shape[0]
     if n_sensors > TABLE_LIMIT:
         raise LimitError(
-            f"{n_sensors} connected sensors have 2^{n_sensors} patterns, but exact probabilities end at {TABLE_LIMIT} "
-            "sensors; choose fewer with `of_sensors`"
+            f"a table of all patterns of {n_sensors} sensors needs 2^{n_sensors} cells, but exact probabilities end at "
+            f"{TABLE_LIMIT} connected sensors; choose fewer with `of_sensors`"
         )
     table = np.zeros(2**n_sensors)
     table[0] = 1.0
@@ -51,7 +51,7 @@ def connected_groups(mixing: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int
     sensor, source = np.nonzero(mixing)
     edges = coo_array((np.ones(sensor.size), (sensor, n_sensors + source)), shape=(n_sensors + n_sources,) * 2)
     _, group = connected_components(edges, directed=False)
-    for number in range(group[:n_sensors].max(initial=-1) + 1):
+    for number in np.unique(group[:n_sensors]):
         sensors = np.flatnonzero(group[:n_sensors] == number)
         yield sensors, np.flatnonzero(mixing[sensors].any(axis=0))
 
@@ -93,5 +93,6 @@ def _of_observed(table: NDArray[np.float64], observed: NDArray[np.int64]) -> NDA
     """The table of the observed sensors alone: each of the others, last first, halves it."""
     n_sensors = table.size.bit_length() - 1
     for sensor in sorted(set(range(n_sensors)) - set(observed.tolist()), reverse=True):
-        table = table.reshape(-1, 2, 1 << sensor).sum(axis=1).reshape(-1)
+        pairs = table.reshape(-1, 2, 1 << sensor)
+        table = (pairs[:, 0] + pairs[:, 1]).reshape(-1)
     return table

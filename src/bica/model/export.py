@@ -97,7 +97,8 @@ def _quoted(name: str) -> str:
 def csv_text(model: OrMixture) -> str:
     """One line for each sensor that a source reaches; a sensor that none reaches has no line."""
     file = io.StringIO(newline="")
-    table = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)  # a bare "\r" would else not be quoted
+    # all names are quoted: Python 3.11 would leave a bare carriage return open
+    table = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     table.writerow(["source", "sensor", "probability"])
     names, probability = model.source_names(), model.probability.tolist()
     table.writerows([names[source], sensor, probability[source]] for source, sensor in model.edges())

@@ -38,6 +38,10 @@ class Fit:
     diagnostics: Mapping[str, Any] = field(default_factory=dict)  # plain values that JSON can hold
 
     def __post_init__(self) -> None:
+        if not self.method:
+            raise ModelError("a fit needs the name of its method")
+        if self.n_samples is not None and not 0 <= self.n_samples < np.inf:
+            raise ModelError(f"n_samples cannot be {self.n_samples:g}")
         if self.log_likelihood is not None and not self.log_likelihood < np.inf:
             raise ModelError(f"a log-likelihood cannot be {self.log_likelihood:g}")
         if self.probability_error is not None:

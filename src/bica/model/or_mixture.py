@@ -105,10 +105,8 @@ class OrMixture:
 
     def source_names(self) -> tuple[str, ...]:
         """A name for every source, no two alike: the user's, or ``source1``, ``source2``, ... by place."""
-        return tuple(name or self._free_name(f"source{j + 1}") for j, name in enumerate(self.names))
-
-    def _free_name(self, name: str) -> str:
-        return self._free_name(f"{name}_") if name in self.names else name
+        taken = set(self.names)
+        return tuple(name or _free_name(f"source{j + 1}", taken) for j, name in enumerate(self.names))
 
     def pick(self, sources: Sequence[int] | NDArray[np.int64]) -> OrMixture:
         """The model with these sources only, in this order."""
@@ -230,6 +228,10 @@ def load(path: str | Path) -> OrMixture:
 def default_sensors(n_sensors: int) -> tuple[str, ...]:
     """Names for sensors that came without: x0, x1, ..."""
     return tuple(f"x{i}" for i in range(n_sensors))
+
+
+def _free_name(name: str, taken: set[str | None]) -> str:
+    return _free_name(f"{name}_", taken) if name in taken else name
 
 
 def _rebuilt(mixing: Any, probability: Any, noise: Noise, sensors: Any, names: Any) -> OrMixture:

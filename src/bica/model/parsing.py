@@ -69,9 +69,12 @@ class _Checker:
 
     origin: str
 
+    def refusal(self, complaint: object) -> ModelFileError:
+        return ModelFileError(f"{self.origin} is not a valid model file: {complaint}")
+
     def that(self, condition: bool, complaint: str) -> None:
         if not condition:
-            raise ModelFileError(f"{self.origin} is not a valid model file: {complaint}")
+            raise self.refusal(complaint)
 
     def document(self, value: Any) -> ModelDocument:
         self.that(isinstance(value, dict) and value.get("schema") == SCHEMA, f'no "schema": "{SCHEMA}" in it')
@@ -97,7 +100,7 @@ class _Checker:
         try:
             return as_names(value, what)
         except ModelError as error:
-            raise ModelFileError(f"{self.origin} is not a valid model file: {error}") from error
+            raise self.refusal(error) from error
 
     def number(self, value: Any, what: str, least: float = -math.inf, most: float = math.inf) -> float:
         plain = isinstance(value, int | float) and not isinstance(value, bool)
@@ -115,7 +118,7 @@ class _Checker:
         try:
             return Noise(false_alarm, miss)
         except ModelError as error:
-            raise ModelFileError(f"{self.origin} is not a valid model file: {error}") from error
+            raise self.refusal(error) from error
 
     def _rate(self, value: Any, what: str, n_sensors: int) -> float | list[float]:
         if not isinstance(value, list):
@@ -138,8 +141,8 @@ class _Checker:
         names, error, name = value["sensors"], value.get("error"), value.get("name")
         self.that(isinstance(names, list) and len(names) > 0, f"{what} lists no sensors")
         for sensor in names:
-            known = isinstance(sensor, str) and sensor in place
-            self.that(known, f"{what} names an unknown sensor {shortened(sensor)}")
+            if not isinstance(sensor, str) or sensor not in place:
+                raise self.refusal(f"{what} names an unknown sensor {shortened(sensor)}")
         self.that(len(set(names)) == len(names), f"{what} lists a sensor twice")
         return SourceEntry(
             sensors=tuple(sorted(place[sensor] for sensor in names)),
@@ -175,4 +178,4 @@ class _Checker:
         try:
             return dict(as_json(value))
         except RecursionError as error:  # JSON reads deeper than it could be written again
-            raise ModelFileError(f"{self.origin} is not a valid model file: it is nested too deeply") from error
+            raise self.refusal("it is nested too deeply") from error
