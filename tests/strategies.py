@@ -34,14 +34,13 @@ def models(draw, min_sensors=0, max_sensors=5, max_sources=6, chances=probabilit
     n_sources = draw(st.integers(0, max_sources))
     cells = draw(st.lists(st.booleans(), min_size=n_sensors * n_sources, max_size=n_sensors * n_sources))
     named = draw(st.lists(texts, min_size=n_sensors, max_size=n_sensors, unique=True))
-    names = draw(st.lists(st.one_of(st.none(), texts.filter(bool)), min_size=n_sources, max_size=n_sources))
-    given = [name if name not in names[:j] else None for j, name in enumerate(names)]
+    names = draw(st.lists(st.one_of(st.none(), texts), min_size=n_sources, max_size=n_sources))
     return OrMixture(
         np.array(cells, dtype=bool).reshape(n_sensors, n_sources),
         draw(st.lists(chances, min_size=n_sources, max_size=n_sources)),
         draw(noises(n_sensors, rates)),
         sensors=draw(st.sampled_from([named, None])),
-        names=given,
+        names=names,
     )
 
 

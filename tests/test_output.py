@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from bica.errors import BicaError, OutputError
-from bica.output import write_whole
+from bica.output import check_target, write_whole
 
 
 @pytest.fixture
@@ -86,14 +86,23 @@ def test_a_folder_is_refused_even_with_force(tmp_path):
         write_whole(tmp_path, "new", overwrite=True)
 
 
-def test_a_device_is_refused_even_with_force():
-    with pytest.raises(OutputError, match="no ordinary file"):
-        write_whole(os.devnull, "new", overwrite=True)
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_device_is_written_into_and_never_replaced(overwrite):
+    write_whole(os.devnull, "new", overwrite=overwrite)
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
+def test_a_pipe_is_written_into(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(pipe, "new")
+    assert os.read(reader, 10) == b"new"
+    os.close(reader)
+
+
 def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(OutputError, match=r"absent.* cannot be written: No such file or directory"):
+    with pytest.raises(OutputError, match=r"model.json cannot be written: there is no folder .*absent"):
         write_whole(tmp_path / "absent" / "model.json", "new")
 
 
@@ -102,6 +111,22 @@ def test_an_impossible_path_is_refused(tmp_path, path):
     with pytest.raises(OutputError, match="cannot be written"):
         write_whole(tmp_path / path, "new")
     assert os.listdir(tmp_path) == []
+
+
+def test_what_could_not_be_written_is_refused_before_the_work(tmp_path, target):
+    assert check_target(target) == target.resolve()
+    assert os.listdir(tmp_path) == []
+    target.write_text("old")
+    for path, complaint in [(target, "exists already"), (tmp_path, "is a folder"), (target / "x", "no folder")]:
+        with pytest.raises(OutputError, match=complaint):
+            check_target(path)
+    assert check_target(target, overwrite=True) == target.resolve()
+
+
+def test_a_folder_without_the_right_to_write_is_refused_before_the_work(target, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere, so the answer is made up
+    with pytest.raises(OutputError, match="may not be written into"):
+        check_target(target)
 
 
 def test_the_longest_possible_name_is_fine(tmp_path):

@@ -3,6 +3,8 @@
 import os
 import secrets
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bica.errors import OutputError
@@ -17,25 +19,44 @@ def write_whole(path: str | Path, content: str | bytes, *, overwrite: bool = Fal
     >>> os.listdir(folder.name)
     ['note.txt']
     """
+    target = check_target(path, overwrite=overwrite)
+    with _plainly(path):
+        data = content.encode() if isinstance(content, str) else content
+        if _is_device(target):  # a pipe or /dev/null is written into, never replaced
+            target.write_bytes(data)
+        else:
+            _move_into_place(target, data)
+
+
+def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
+    """Refuse before the work what could not be written after it; a link stands for what it points to."""
+    with _plainly(path):
+        target = Path(path).resolve()
+        if target.is_dir():
+            raise OutputError(f"{path} is a folder; name a file")
+        if not target.parent.is_dir():
+            raise OutputError(f"{path} cannot be written: there is no folder {target.parent}")
+        if _is_device(target):
+            return target
+        if target.exists() and not overwrite:
+            raise OutputError(f"{path} exists already; choose another name or ask to overwrite it (--force)")
+        if not os.access(target.parent, os.W_OK):
+            raise OutputError(f"{path} cannot be written: the folder {target.parent} may not be written into")
+    return target
+
+
+@contextmanager
+def _plainly(path: str | Path) -> Iterator[None]:
     try:
-        target = Path(path).resolve()  # a link stays a link, and what it points to is written
-        obstacle = _obstacle(target, overwrite)
-        if obstacle is None:
-            _move_into_place(target, content.encode() if isinstance(content, str) else content)
+        yield
+    except OutputError:
+        raise
     except (OSError, ValueError, RuntimeError) as error:  # the disk, the path or the text; a link that leads to itself
         raise OutputError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}") from error
-    if obstacle is not None:
-        raise OutputError(f"{path} {obstacle}")
 
 
-def _obstacle(target: Path, overwrite: bool) -> str | None:
-    if target.is_dir():
-        return "is a folder; name a file"
-    if target.exists() and not target.is_file():
-        return "is no ordinary file; name another"
-    if target.exists() and not overwrite:
-        return "exists already; choose another name or ask to overwrite it (--force)"
-    return None
+def _is_device(target: Path) -> bool:
+    return target.exists() and not target.is_file()
 
 
 def _move_into_place(target: Path, content: bytes) -> None:

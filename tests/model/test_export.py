@@ -142,7 +142,7 @@ class TestCsv:
         assert self.read(csv_text(OrMixture([[1]], [0.5], sensors=["=1+1"])))[1] == ["source1", "=1+1", "0.5"]
 
     def test_lines_end_in_a_line_feed(self):
-        assert csv_text(OrMixture([[1]], [0.5])) == '"source","sensor","probability"\n"source1","x0",0.5\n'
+        assert csv_text(OrMixture([[1]], [0.5])) == "source,sensor,probability\nsource1,x0,0.5\n"
 
 
 class TestFormats:

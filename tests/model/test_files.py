@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,12 +12,11 @@ from hypothesis import strategies as st
 
 import bica
 from bica.errors import ModelError, ModelFileError, OutputError
-from bica.model import parsing
-from bica.model.files import as_json, document_text
+from bica.model import files
+from bica.model.files import as_json, document_text, parse_document
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
-from bica.model.parsing import parse_document
 from tests.strategies import models
 
 MODEL = OrMixture([[1, 1], [0, 1]], [0.2, 0.5], Noise([0.01, 0.02], 0.03), sensors=["a", "b"], names=["p", None])
@@ -179,7 +180,7 @@ class TestReading:
     @pytest.mark.parametrize(
         ("path", "value", "complaint"),
         [
-            (["sensors"], "ab", "no list of sensor names"),
+            (["sensors"], "ab", '"sensors" is not a list of names'),
             (["sensors"], ["a", 1], "must be text, but 1"),
             (["sensors"], ["a", "b", "a"], "'a' comes twice"),
             (["sensors"], ["a", "b", "\ud800"], "half a character"),
@@ -200,9 +201,8 @@ class TestReading:
             (["sources", 0, "probabilty"], 0.5, "source 1 has an unknown entry 'probabilty'"),
             (["sources", 0, "error"], -0.1, "error of source 1"),
             (["sources", 0, "error"], 10**400, "error of source 1"),
-            (["sources", 0, "name"], 3, "name of source 1 is 3, but must be text"),
-            (["sources", 0, "name"], "", "name of source 1"),
-            (["sources", 1, "name"], "p", "'p' comes twice"),
+            (["sources", 0, "name"], 3, "name of source 1 must be text, but 3"),
+            (["sources", 0, "name"], "\ud800", "name of source 1 .* half a character"),
             (["noise"], 0.1, '"noise" is not an object'),
             (["noise"], {"miss": 0.1}, '"noise" has no "false_alarm"'),
             (["noise", "flips"], 0.1, "unknown entry 'flips'"),
@@ -212,20 +212,20 @@ class TestReading:
             (["noise", "miss"], [0.1], "1 miss rates for 2 sensors"),
             (["noise", "false_alarm"], [0.1, "0.1"], "a false_alarm rate is '0.1'"),
             (["fitted"], [], '"fitted" is not an object'),
-            (["fitted", "by"], None, '"by" is None, but must be text'),
-            (["fitted", "method"], 3, "the method is 3"),
-            (["fitted", "method"], DELETED, '"fitted" has no "method"'),
+            (["fitted", "by"], ["x"], r"by must be text, but \['x'\]"),
+            (["fitted", "method"], 3, "method must be text, but 3"),
+            (["fitted", "method"], "", "method is empty"),
             (["fitted", "seed"], 3, "unknown entry 'seed'"),
             (["fitted", "n_samples"], -1, "n_samples is -1"),
             (["fitted", "n_samples"], "many", "n_samples is 'many'"),
             (["fitted", "n_samples"], 10**400, "n_samples is 1000.*000, but must be a number"),
-            (["fitted", "log_likelihood"], "inf", "log-likelihood is 'inf'"),
-            (["fitted", "log_likelihood"], [], "log-likelihood is "),
+            (["fitted", "log_likelihood"], "inf", "log_likelihood is 'inf'"),
+            (["fitted", "log_likelihood"], [], "log_likelihood is "),
             (["fitted", "n_iter"], 1.5, "n_iter is 1.5, but must be a count"),
             (["fitted", "n_iter"], True, "n_iter is True, but must be a count"),
             (["fitted", "n_iter"], -1, "n_iter is -1, but must be a count"),
             (["fitted", "converged"], 1, "converged is 1, but must be true or false"),
-            (["fitted", "diagnostics"], [], '"diagnostics" is not an object'),
+            (["fitted", "diagnostics"], [], "diagnostics is .*, but must be an object"),
             (["extra"], 1, "the file has an unknown entry 'extra'"),
             (["sensors"], DELETED, 'the file has no "sensors"'),
         ],
@@ -233,6 +233,15 @@ class TestReading:
     def test_what_is_wrong_is_named(self, path, value, complaint):
         with pytest.raises(ModelFileError, match=f"^file is not a valid model file: .*{complaint}"):
             read(changed(*path, value))
+
+    @pytest.mark.parametrize("fitted", [{}, {"method": "m"}, {"method": "m", "n_samples": None, "n_iter": None}])
+    def test_how_it_was_fitted_may_be_told_in_part(self, fitted):
+        assert read(changed("fitted", fitted)).method == fitted.get("method", "given")
+
+    def test_noise_without_sensors_is_checked_too(self):
+        content = changed("sensors", []) | {"sources": [], "noise": {"false_alarm": 0.5, "miss": 0.5}}
+        with pytest.raises(ModelFileError, match="add up to 1 or more"):
+            read(content)
 
     @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
     def test_numbers_that_are_not_finite_are_refused(self, number):
@@ -266,12 +275,12 @@ class TestReading:
 
     def test_a_small_file_cannot_ask_for_all_memory(self):
         content = changed("sensors", [str(i) for i in range(40_000)])
-        content["sources"] = [0] * 40_000
+        content |= {"sources": [0] * 40_000, "noise": {"false_alarm": 0, "miss": 0}}
         with pytest.raises(ModelFileError, match="40000 sources times 40000 sensors"):
             read(content)
 
     def test_a_file_beyond_the_limit_is_not_even_parsed(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(parsing, "BYTES_LIMIT", 10)
+        monkeypatch.setattr(files, "BYTES_LIMIT", 10)
         (tmp_path / "model.json").write_text("[" * 11)
         with pytest.raises(ModelFileError, match="longer than"):
             bica.load(tmp_path / "model.json")
@@ -296,6 +305,12 @@ class TestReading:
         ]:
             with pytest.raises(ModelFileError, match=complaint):
                 bica.load(path)
+
+    def test_a_file_is_read_without_numpy(self, tmp_path):
+        MODEL.save(tmp_path / "model.json")
+        look = "import sys; from bica.model.files import read_document; print(read_document(sys.argv[1]).sensors); "
+        command = [sys.executable, "-c", look + "print('numpy' in sys.modules)", tmp_path / "model.json"]
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "('a', 'b')\nFalse\n"
 
     def test_the_error_can_be_caught_as_a_value_error(self):
         assert issubclass(ModelFileError, ModelError)

@@ -1,16 +1,11 @@
-"""The door of the model: what it is built from is turned into arrays and names, or refused in one sentence."""
+"""The door of the model: what it is built from is turned into arrays, or refused in one sentence."""
 
-import re
 from collections.abc import Sequence
-from reprlib import repr as shortened
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bica.errors import ModelError
-
-HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")  # a surrogate, which UTF-8 cannot write
 
 
 def as_numbers(values: ArrayLike, what: str) -> NDArray[np.float64]:
@@ -49,20 +44,6 @@ def as_bits(values: ArrayLike, what: str) -> NDArray[np.bool_]:
     if strange.size:
         raise ModelError(f"{what} may hold 0 and 1 only, but {strange[0]:g} was given")
     return numbers.astype(np.bool_)
-
-
-def as_names(values: Sequence[Any], what: str) -> tuple[str, ...]:
-    """Distinct pieces of text that a file can hold."""
-    names: dict[str, None] = {}
-    for value in values:
-        if not isinstance(value, str):
-            raise ModelError(f"{what} must be text, but {shortened(value)} was given")
-        if HALF_A_CHARACTER.search(value):
-            raise ModelError(f"{what} must be Unicode text, but {shortened(value)} holds half a character")
-        if value in names:
-            raise ModelError(f"{what} must differ from each other, but {shortened(value)} comes twice")
-        names[str(value)] = None
-    return tuple(names)
 
 
 def as_places(chosen: Sequence[int] | NDArray[np.int64], count: int, what: str) -> NDArray[np.int64]:

@@ -29,10 +29,10 @@ def export_text(model: OrMixture, name: str) -> str:
 
     >>> from bica.model.or_mixture import OrMixture
     >>> print(export_text(OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["a", "b"]), "csv"), end="")
-    "source","sensor","probability"
-    "source1","a",0.2
-    "source2","a",0.5
-    "source2","b",0.5
+    source,sensor,probability
+    source1,a,0.2
+    source2,a,0.5
+    source2,b,0.5
     """
     if name not in FORMATS:
         raise SettingError(f"there is no export format {name!r}; choose one of {', '.join(FORMATS)}")
@@ -96,13 +96,15 @@ def _quoted(name: str) -> str:
 
 def csv_text(model: OrMixture) -> str:
     """One line for each sensor that a source reaches; a sensor that none reaches has no line."""
-    file = io.StringIO(newline="")
-    # all names are quoted: Python 3.11 would leave a bare carriage return open
-    table = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-    table.writerow(["source", "sensor", "probability"])
     names, probability = model.source_names(), model.probability.tolist()
-    table.writerows([names[source], sensor, probability[source]] for source, sensor in model.edges())
-    return file.getvalue()
+    rows = ((names[source], sensor, probability[source]) for source, sensor in model.edges())
+    return "".join(_csv_line(row) for row in (("source", "sensor", "probability"), *rows))
+
+
+def _csv_line(row: tuple[str, str, object]) -> str:
+    line = io.StringIO(newline="")
+    csv.writer(line).writerow(row)  # ending lines in both, it quotes a bare carriage return and a bare line feed
+    return line.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _refuse(model: OrMixture, impossible: re.Pattern[str], language: str) -> None:

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from bica.data.patterns import PatternCounts
 from bica.errors import ModelError
 from bica.model.checks import as_numbers
-from bica.model.files import FittedEntry, ModelDocument, as_json, write_document
+from bica.model.files import ModelDocument, as_json, read_document, write_document
 from bica.model.or_mixture import OrMixture
-from bica.model.parsing import read_document
 from bica.version import __version__
 
 
@@ -55,18 +54,9 @@ class Fit:
         sources = tuple(replace(source, error=error) for source, error in zip(given.sources, known, strict=True))
         return replace(given, sources=sources, fitted=self._fitted())
 
-    def _fitted(self) -> FittedEntry | None:
-        if self.method == "given" and self.n_samples is None and self.log_likelihood is None:
-            return None
-        return FittedEntry(
-            by=f"bica {__version__}",
-            method=self.method,
-            n_samples=None if self.n_samples is None else float(self.n_samples),
-            log_likelihood=None if self.log_likelihood is None else float(self.log_likelihood),
-            n_iter=int(self.n_iter),
-            converged=bool(self.converged),
-            diagnostics=as_json(self.diagnostics),
-        )
+    def _fitted(self) -> dict[str, Any]:
+        told = {name: as_json(getattr(self, name)) for name in _FITTED if getattr(self, name) is not None}
+        return {} if told == _GIVEN else {"by": f"bica {__version__}", **told}
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write a model file with the errors and how the model was found."""
@@ -80,21 +70,16 @@ class Fit:
     @staticmethod
     def of_document(document: ModelDocument) -> Fit:
         """The fit that a model file describes; a model that was not learned is ``given``."""
-        model, told = OrMixture.of_document(document), document.fitted
         errors = np.array([np.nan if source.error is None else source.error for source in document.sources])
+        told = {name: document.fitted[name] for name in _FITTED if name in document.fitted}
+        if "log_likelihood" in told:
+            told["log_likelihood"] = float(told["log_likelihood"])  # "-inf" is text there
         known = None if np.isnan(errors).all() else errors
-        if told is None:
-            return Fit(model, probability_error=known)
-        return Fit(
-            model,
-            told.method,
-            told.n_samples,
-            told.log_likelihood,
-            known,
-            told.n_iter,
-            told.converged,
-            told.diagnostics,
-        )
+        return Fit(OrMixture.of_document(document), probability_error=known, **told)
+
+
+_FITTED = ("method", "n_samples", "log_likelihood", "n_iter", "converged", "diagnostics")
+_GIVEN = {"method": "given", "n_iter": 1, "converged": True, "diagnostics": {}}
 
 
 def _checked_errors(values: Any, n_sources: int) -> NDArray[np.float64]:

@@ -14,12 +14,12 @@ from bica.data.chunks import packed
 from bica.data.patterns import PatternCounts
 from bica.errors import ModelError
 from bica.kernels.bits import Words
-from bica.model.checks import as_bits, as_chances, as_names, as_places
+from bica.model.checks import as_bits, as_chances, as_places
 from bica.model.distribution import log_probability, pattern_table
 from bica.model.export import to_networkx
-from bica.model.files import ModelDocument, SourceEntry, write_document
+from bica.model.files import ModelDocument, SourceEntry, read_document, write_document
+from bica.model.names import as_distinct_names, as_name, told_apart
 from bica.model.noise import Noise
-from bica.model.parsing import read_document
 from bica.model.twins import merged_twins
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class OrMixture:
         names: Sequence[str | None] | None = None,
     ) -> None:
         bits, chances = as_bits(mixing, "mixing"), as_chances(probability, "probability")
-        sensors = default_sensors(bits.shape[0]) if sensors is None else as_names(sensors, "sensor names")
-        names = (None,) * bits.shape[1] if names is None else _checked_source_names(names)
+        sensors = default_sensors(bits.shape[0]) if sensors is None else as_distinct_names(sensors, "a sensor name")
+        names = (None,) * bits.shape[1] if names is None else tuple(map(_source_name, names))
         _check_shapes(bits, chances, sensors, names)
         noise = _checked_noise(noise, bits.shape[0])
         bits, chances, names = merged_twins(bits, chances, names)
@@ -105,8 +105,7 @@ class OrMixture:
 
     def source_names(self) -> tuple[str, ...]:
         """A name for every source, no two alike: the user's, or ``source1``, ``source2``, ... by place."""
-        taken = set(self.names)
-        return tuple(name or _free_name(f"source{j + 1}", taken) for j, name in enumerate(self.names))
+        return told_apart(name or f"source{j + 1}" for j, name in enumerate(self.names))
 
     def pick(self, sources: Sequence[int] | NDArray[np.int64]) -> OrMixture:
         """The model with these sources only, in this order."""
@@ -194,7 +193,7 @@ class OrMixture:
             SourceEntry(tuple(np.flatnonzero(column).tolist()), float(chance), name=name)
             for column, chance, name in zip(self.mixing.T, self.probability, self.names, strict=True)
         )
-        return ModelDocument(self.sensors, sources, self.noise)
+        return ModelDocument(self.sensors, sources, self.noise.false_alarm, self.noise.miss)
 
     @staticmethod
     def of_document(document: ModelDocument) -> OrMixture:
@@ -204,7 +203,8 @@ class OrMixture:
             mixing[list(source.sensors), j] = True
         probability = np.array([source.probability for source in document.sources])
         names = [source.name for source in document.sources]
-        return OrMixture(mixing, probability, document.noise, sensors=document.sensors, names=names)
+        noise = Noise(document.false_alarm, document.miss)
+        return OrMixture(mixing, probability, noise, sensors=document.sensors, names=names)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the model as one JSON file, which ``load`` reads."""
@@ -230,19 +230,12 @@ def default_sensors(n_sensors: int) -> tuple[str, ...]:
     return tuple(f"x{i}" for i in range(n_sensors))
 
 
-def _free_name(name: str, taken: set[str | None]) -> str:
-    return _free_name(f"{name}_", taken) if name in taken else name
-
-
 def _rebuilt(mixing: Any, probability: Any, noise: Noise, sensors: Any, names: Any) -> OrMixture:
     return OrMixture(mixing, probability, noise, sensors=sensors, names=names)
 
 
-def _checked_source_names(names: Sequence[str | None]) -> tuple[str | None, ...]:
-    as_names([name for name in names if name is not None], "source names")
-    if "" in names:
-        raise ModelError("a source name may not be empty; None leaves a source without a name")
-    return tuple(None if name is None else str(name) for name in names)
+def _source_name(name: str | None) -> str | None:
+    return None if name is None else as_name(name, "a source name") or None
 
 
 def _check_shapes(
