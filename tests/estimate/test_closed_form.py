@@ -1,4 +1,4 @@
-"""The closed form against the paper's induction formula and against exact distributions."""
+"""The closed form against exact distributions; tests/paper holds it against the induction."""
 
 import numpy as np
 import pytest
@@ -9,19 +9,6 @@ from bica.errors import DataError
 from bica.estimate.closed_form import probability_by_subset
 from bica.estimate.findbica import probability_by_recursion
 from tests.reference import slow_induction
-
-positive_histograms = st.integers(1, 4).flatmap(
-    lambda m: st.lists(st.integers(1, 30), min_size=2**m, max_size=2**m).map(lambda h: np.array(h, dtype=float))
-)
-
-
-@given(positive_histograms)
-@settings(max_examples=60, deadline=None)
-def test_it_is_the_induction_of_the_identifiability_proof(histogram):
-    frequencies = histogram / histogram.sum()
-    expected = slow_induction.probabilities(frequencies)
-    np.testing.assert_allclose(probability_by_subset(frequencies), expected, rtol=1e-6, atol=1e-8)
-
 
 @given(st.integers(1, 5), st.data())
 @settings(max_examples=60, deadline=None)
