@@ -22,7 +22,7 @@ from bica.data.patterns import PatternCounts
 from bica.data.tables import Binarize, open_table
 from bica.errors import DataError, InfeasibleError, SettingError
 from bica.invert.decode import decode
-from bica.kernels.bits import Words
+from bica.invert.rows import Rows
 from bica.methods import method_named, settings_of
 from bica.model.fit import Fit, Method
 from bica.model.noise import Noise
@@ -30,6 +30,7 @@ from bica.model.or_mixture import default_sensors
 from bica.progress import lines_to, listening, tracked
 
 NoiseSetting = Noise | float | Literal["estimate"]
+METHOD_SETTINGS = {"noise": "estimate", "min_probability": None, "significance": 0.05}  # passed on, with our defaults
 SHOWN_ROWS = 5
 
 
@@ -131,7 +132,8 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """
         check_is_fitted(self)
         with self._telling():
-            found = decode(self.model_, *self._rows(X))
+            rows = self._rows(X)
+            found = decode(self.model_, rows.words, rows.seen)
         if not found.feasible.all():
             raise InfeasibleError(_impossible(np.flatnonzero(~found.feasible)))
         return found.activity.view(np.int8)
@@ -149,8 +151,10 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """The log of the chance of each row under the model; minus infinity where a row is impossible."""
         check_is_fitted(self)
-        words, observed = self._rows(X)
-        return self.model_.log_probability(PatternCounts(words, np.ones(len(words)), self.model_.sensors, observed))
+        rows = self._rows(X)
+        first, number = rows.distinct()
+        once = PatternCounts(rows.words[first], np.ones(len(first)), self.model_.sensors, rows.seen[first])
+        return self.model_.log_probability(once)[number]
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-likelihood of a row."""
@@ -198,11 +202,14 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     def _settings(self, known: tuple[str, ...]) -> dict[str, Any]:
         """Those of our settings that the method knows, and all that were changed, which it may have to refuse."""
-        given = {name: getattr(self, name) for name in METHOD_SETTINGS}
-        changed = {name for name, default in METHOD_SETTINGS.items() if given[name] != default}
-        decided = {name for name, default in METHOD_SETTINGS.items() if default is not None and name in known}
-        given["noise"] = _noise(self.noise)
-        return {name: given[name] for name in METHOD_SETTINGS if name in changed | decided}
+        given = {
+            "noise": _noise(self.noise),
+            "min_probability": self.min_probability,
+            "significance": self.significance,
+        }
+        changed = {name for name, value in given.items() if value != METHOD_SETTINGS[name]}
+        decided = {name for name in known if METHOD_SETTINGS.get(name) is not None}
+        return {name: value for name, value in given.items() if name in changed | decided}
 
     def _counts(self, X: Any, sample_weight: ArrayLike | None, *, first: bool) -> PatternCounts:
         if isinstance(X, PatternCounts) and (sample_weight is not None or self.binarize is not None):
@@ -212,8 +219,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self._check_columns(counts.sensors, first=first)
         return counts
 
-    def _rows(self, X: Any) -> tuple[Words, Words]:
-        """The words of all rows in order, and which of their cells were observed."""
+    def _rows(self, X: Any) -> Rows:
         if isinstance(X, PatternCounts):
             raise DataError("PatternCounts do not know the order of their rows; give the table itself")
         rows, sensors = self._checked(X, first=False)
@@ -224,7 +230,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         for chunk in tracked(table.chunks(), "reading chunks of rows"):
             words.append(chunk.words)
             seen.append(np.broadcast_to(everything, words[-1].shape) if chunk.observed is None else chunk.observed)
-        return np.vstack(words), np.vstack(seen)
+        return Rows(np.vstack(words), np.vstack(seen))
 
     def _checked(self, X: Any, *, first: bool) -> tuple[Any, tuple[str, ...] | None]:
         """An array as scikit-learn wants it, with the names of its columns; any other table as it is."""
@@ -239,8 +245,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         named = sensors != default_sensors(len(sensors))
         if first:
             self.n_features_in_ = len(sensors)
-            if hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
+            self.__dict__.pop("feature_names_in_", None)
             if named:
                 self.feature_names_in_ = np.array(sensors, dtype=object)
         if len(sensors) != self.n_features_in_:
@@ -267,12 +272,11 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return tags
 
 
-METHOD_SETTINGS = {"noise": "estimate", "min_probability": None, "significance": 0.05}  # passed on, with our defaults
-
-
 def _noise(noise: NoiseSetting) -> Noise | Literal["estimate"]:
-    if noise == "estimate" or isinstance(noise, Noise):
+    if isinstance(noise, Noise):
         return noise
+    if isinstance(noise, str) and noise == "estimate":
+        return "estimate"
     if isinstance(noise, Real):
         return Noise.flips(float(noise))
     raise SettingError(f"noise is {noise!r}; it can be 'estimate', a flip rate or a Noise")

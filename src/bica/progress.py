@@ -44,8 +44,16 @@ def tracked(items: Iterable[Item], what: str, total: int | None = None) -> Itera
 
 
 def lines_to(stream: TextIO, pause: float = 1.0) -> Listener:
-    """A listener that writes a line when something begins or ends, and every ``pause`` seconds in between."""
-    last = -pause
+    """A listener that writes a line when something begins or ends, and every ``pause`` seconds in between.
+
+    >>> import sys
+    >>> with listening(lines_to(sys.stdout, pause=60)):
+    ...     list(tracked("abc", "letters", 3))
+    letters: 0 of 3
+    letters: 3 of 3
+    ['a', 'b', 'c']
+    """
+    last = monotonic()
 
     def listener(what: str, done: int, total: int | None) -> None:
         nonlocal last

@@ -195,10 +195,32 @@ def test_a_table_holds_more_than_64_sources():
     np.testing.assert_array_equal(table.activity, program.activity)
 
 
+def test_both_solvers_agree_without_noise_on_twenty_sensors():
+    rng = np.random.default_rng(8)
+    model = OrMixture(rng.random((20, 40)) < 0.15, rng.uniform(0.05, 0.6, 40))
+    rows = packed(np.vstack([model.sample(30, rng), rng.random((5, 20)) < 0.5]))
+    table, program = (decode(model, rows, solver=solver) for solver in ("table", "program"))
+    np.testing.assert_allclose(table.cost, program.cost, rtol=0, atol=1e-8)
+    assert table.feasible[:30].all()
+
+
+def chain(n_sensors):
+    """Each source reaches two neighbouring sensors."""
+    return (np.eye(n_sensors, dtype=bool) | np.eye(n_sensors, k=1, dtype=bool))[:, 1:]
+
+
+def test_a_source_that_is_always_on_cuts_the_network_where_it_covers_it():
+    rng = np.random.default_rng(2)
+    always = np.arange(24)[:, None] == 12
+    model = OrMixture(np.hstack([chain(24), always]), np.append(rng.uniform(0.1, 0.6, 23), 1.0), Noise.flips(0.05))
+    rows = packed(model.sample(20, rng))
+    table, program = (decode(model, rows, solver=solver) for solver in ("table", "program"))
+    np.testing.assert_allclose(table.cost, program.cost, rtol=0, atol=1e-8)
+
+
 def test_a_group_past_twenty_sensors_goes_to_the_integer_program():
     rng = np.random.default_rng(4)
-    chain = (np.eye(24, dtype=bool) | np.eye(24, k=1, dtype=bool))[:, 1:]
-    model = OrMixture(chain, rng.uniform(0.1, 0.3, 23), Noise.flips(0.01))
+    model = OrMixture(chain(24), rng.uniform(0.1, 0.3, 23), Noise.flips(0.01))
     rows = packed(model.sample(20, rng))
     found = decode(model, rows)
     np.testing.assert_array_equal(found.activity, decode(model, rows, solver="program").activity)

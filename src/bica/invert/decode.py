@@ -8,13 +8,14 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING, all_observed, n_words, unpacked
+from bica.data.chunks import all_observed, n_words
 from bica.errors import DataError, SettingError
 from bica.invert.groups import Group, changing, groups_of
 from bica.invert.program import decode_by_program
+from bica.invert.rows import Rows
 from bica.invert.table import TABLE_SENSORS, decode_by_table, fits_table
-from bica.kernels.bits import Words, group_equal
-from bica.kernels.decoding import TIE, take_bits
+from bica.kernels.bits import Words
+from bica.kernels.decoding import TIE
 from bica.model.or_mixture import OrMixture
 
 Solver = Literal["auto", "table", "program"]
@@ -53,35 +54,10 @@ def decode(model: OrMixture, words: Words, observed: Words | None = None, *, sol
     """
     seen = np.broadcast_to(all_observed(model.n_sensors), words.shape) if observed is None else observed
     _check(model, words, seen, solver)
-    rows = _Rows(words & seen, seen)
+    rows = Rows(words & seen, seen)
     first, pattern = rows.distinct()
     activity, cost = _decode_distinct(model, rows.pick(first), solver)
     return Decoded(activity[pattern], cost[pattern])
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    words: Words  # (n_rows, n_words), bit 0 where a cell was not observed
-    seen: Words  # same shape, bit set where it was
-
-    def distinct(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where each distinct row stands first, and the number of its distinct row for every row."""
-        keys = np.hstack([self.words, self.seen])
-        first, pattern = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
-        return first[: group_equal(keys, first, pattern)], pattern
-
-    def pick(self, rows: NDArray[np.int64]) -> _Rows:
-        return _Rows(self.words[rows], self.seen[rows])
-
-    def of_sensors(self, sensors: NDArray[np.int64]) -> _Rows:
-        taken = np.zeros((2, len(self.words), n_words(sensors.size)), np.uint64)
-        take_bits(self.words, sensors, taken[0])
-        take_bits(self.seen, sensors, taken[1])
-        return _Rows(taken[0], taken[1])
-
-    def cells(self, n_sensors: int) -> NDArray[np.uint8]:
-        on, seen = unpacked(self.words, n_sensors), unpacked(self.seen, n_sensors)
-        return np.where(seen, on.view(np.uint8), np.uint8(MISSING))
 
 
 def _check(model: OrMixture, words: Words, seen: Words, solver: Solver) -> None:
@@ -94,7 +70,7 @@ def _check(model: OrMixture, words: Words, seen: Words, solver: Solver) -> None:
         )
 
 
-def _decode_distinct(model: OrMixture, rows: _Rows, solver: Solver) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def _decode_distinct(model: OrMixture, rows: Rows, solver: Solver) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     activity = np.tile(model.probability == 1, (len(rows.words), 1))
     cost = np.full(len(rows.words), -np.log1p(-model.probability[changing(model)]).sum())
     for group in groups_of(model):

@@ -47,29 +47,37 @@ def _solve(
 ) -> NDArray[np.bool_]:
     """Minimise price @ y + penalty @ x, where x is the OR of the y of its links and each required row has an active y.
 
-    The paper's x <= sum g y and n x >= sum g y, the latter split into one x >= y for each link, which says the same
-    of integers and bounds the relaxation more tightly. Then x is an integer wherever y is. The paper's alpha, the
-    errors of the sensors, is x or 1 - x once a cell is known.
+    The paper's alpha, the errors of the sensors, is x or 1 - x once a cell is known.
     """
-    n_sources, n_sensors = price.size, penalty.size
-    sensor, source = np.nonzero(links)
-    rows = np.arange(sensor.size)
-    ones = np.ones(sensor.size)
-    y_of_link = csr_array((ones, (rows, source)), shape=(sensor.size, n_sources))
-    x_of_link = csr_array((ones, (rows, sensor)), shape=(sensor.size, n_sensors))
-    each = csr_array((np.ones(n_sensors), (np.arange(n_sensors),) * 2), shape=(n_sensors, n_sensors))
-    none = csr_array((len(required), n_sensors))
-    covered = hstack([csr_array(links.astype(float)), -each])  # x <= sum g y
-    reached = hstack([-y_of_link, x_of_link])  # x >= y
-    on = hstack([csr_array(required.astype(float)), none])
-    lower = np.concatenate([np.zeros(n_sensors + sensor.size), np.ones(len(required))])
     found = milp(
         SCALE * np.concatenate([price, penalty]),
-        integrality=np.repeat([1, 0], [n_sources, n_sensors]),
+        integrality=np.repeat([1, 0], [price.size, penalty.size]),
         bounds=Bounds(0, 1),
-        constraints=LinearConstraint(vstack([covered, reached, on]), lower, np.inf),
+        constraints=_or_constraints(links, required),
         options={"mip_rel_gap": 0},
     )
     if found.x is None or found.status != 0:
-        raise LimitError(f"the integer program of {n_sources} sources was not solved: {found.message}")
-    return found.x[:n_sources] > 0.5
+        raise LimitError(f"the integer program of {price.size} sources was not solved: {found.message}")
+    return found.x[: price.size] > 0.5
+
+
+def _or_constraints(links: NDArray[np.bool_], required: NDArray[np.bool_]) -> LinearConstraint:
+    """Rows over (y, x): the paper's x <= sum g y and n x >= sum g y, and sum g y >= 1 where x must be 1.
+
+    The second is split into x >= y for each link, which says the same of integers, and makes x one where y is one.
+    """
+    n_sensors = len(links)
+    sensor, source = np.nonzero(links)
+    each_sensor, each_link = _one_a_row(np.arange(n_sensors), n_sensors), _one_a_row(sensor, n_sensors)
+    blocks = [
+        [csr_array(links.astype(float)), -each_sensor],
+        [-_one_a_row(source, links.shape[1]), each_link],
+        [csr_array(required.astype(float)), csr_array((len(required), n_sensors))],
+    ]
+    least = np.repeat([0.0, 1.0], [n_sensors + sensor.size, len(required)])
+    return LinearConstraint(vstack([hstack(block) for block in blocks], format="csr"), least, np.inf)
+
+
+def _one_a_row(columns: NDArray[np.int64], n_columns: int) -> csr_array[np.float64]:
+    rows = np.arange(columns.size)
+    return csr_array((np.ones(columns.size), (rows, columns)), shape=(columns.size, n_columns))
