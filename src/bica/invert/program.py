@@ -27,9 +27,8 @@ def decode_by_program(group: Group, cells: NDArray[np.uint8]) -> NDArray[np.bool
 def _cheapest(group: Group, penalty: NDArray[np.float64]) -> NDArray[np.bool_]:
     """A cheapest activity, given the penalty of each sensor's two states: (n_sensors, 2)."""
     quiet, on = np.isinf(penalty[:, 1]), np.isinf(penalty[:, 0])
-    activity = np.logical_not(
-        group.mixing[quiet].any(axis=0)
-    )  # the paper's zero-error case: who reaches a quiet sensor is off
+    # the paper's zero-error case, sensor by sensor: who reaches one that must be quiet is off
+    activity = np.logical_not(group.mixing[quiet].any(axis=0))
     links = group.mixing[:, activity]
     if not activity.any() or not links[on].any(axis=1).all():
         return np.zeros_like(activity)
