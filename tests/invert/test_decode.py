@@ -245,9 +245,10 @@ def test_no_rows_give_no_activities():
     assert found.cost.shape == (0,)
 
 
-def test_words_of_another_width_are_refused():
-    with pytest.raises(DataError, match="2 sensors takes 1 words"):
-        decode(OrMixture([[1], [1]], [0.2]), np.zeros((3, 2), np.uint64))
+@pytest.mark.parametrize(("n_sensors", "n_words"), [(2, 2), (90, 1)])
+def test_words_of_another_width_are_refused(n_sensors, n_words):
+    with pytest.raises(DataError, match=f"a row of {n_sensors} sensors takes"):
+        decode(OrMixture(np.ones((n_sensors, 1)), [0.2]), np.zeros((3, n_words), np.uint64))
 
 
 def test_an_unknown_solver_is_refused():

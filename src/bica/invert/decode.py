@@ -40,7 +40,7 @@ def decode(model: OrMixture, words: Words, observed: Words | None = None, *, sol
     Equal rows are decoded once, and parts of the model that share no source are decoded alone. A part of at
     most 20 sensors is solved by a table over all their sets, a larger one by an integer program for each of its
     distinct rows; ``solver`` insists on one of the two. The table breaks ties by the fewest active
-    sources, then by the first ones; the program finds some activity of the same cost.
+    sources, then by the smallest number that their bits spell; the program finds some activity of the same cost.
 
     >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
     >>> found = decode(model, np.array([[0], [1], [2], [3]], dtype=np.uint64))
@@ -52,21 +52,21 @@ def decode(model: OrMixture, words: Words, observed: Words | None = None, *, sol
     >>> found.feasible
     array([ True,  True, False,  True])
     """
+    _check(model, words, words if observed is None else observed, solver)
     seen = np.broadcast_to(all_observed(model.n_sensors), words.shape) if observed is None else observed
-    _check(model, words, seen, solver)
     rows = Rows(words & seen, seen)
     first, pattern = rows.distinct()
     activity, cost = _decode_distinct(model, rows.pick(first), solver)
     return Decoded(activity[pattern], cost[pattern])
 
 
-def _check(model: OrMixture, words: Words, seen: Words, solver: Solver) -> None:
+def _check(model: OrMixture, words: Words, observed: Words, solver: Solver) -> None:
     if solver not in get_args(Solver):
         raise SettingError(f"solver is {solver!r}; it can be {', '.join(map(repr, get_args(Solver)))}")
-    if words.ndim != 2 or words.shape[1] != n_words(model.n_sensors) or seen.shape != words.shape:
+    if words.ndim != 2 or words.shape[1] != n_words(model.n_sensors) or observed.shape != words.shape:
         raise DataError(
             f"a row of {model.n_sensors} sensors takes {n_words(model.n_sensors)} words, "
-            f"but words has shape {words.shape} and observed {seen.shape}"
+            f"but words has shape {words.shape} and observed {observed.shape}"
         )
 
 
