@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.metrics.matrices import as_mixing, columns
-from tests.reference import slow_metrics
 
 from bica.errors import DataError
 from bica.metrics import activity_error_ratio, match_columns
+from tests.metrics.matrices import as_mixing, columns
+from tests.reference import slow_metrics
 
 
 def table(n_rows, n_columns):
@@ -17,7 +17,6 @@ def table(n_rows, n_columns):
 
 
 @pytest.mark.parametrize(("n_found", "n_true"), [(1, 3), (3, 3), (4, 2), (0, 2)])
-@settings(deadline=None)
 @given(data=st.data())
 def test_it_matches_the_definition(n_found, n_true, data):
     found = data.draw(columns(3, n_found))

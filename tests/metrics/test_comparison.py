@@ -4,19 +4,18 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.metrics.matrices import as_mixing, columns
 
 from bica.errors import ModelError
 from bica.metrics import column_score, compare_models, hamming_distance, in_degree_error, structure_error
 from bica.model.or_mixture import OrMixture
+from tests.metrics.matrices import as_mixing, columns
 
 TRUTH = OrMixture([[1, 1, 0], [0, 1, 0], [0, 0, 1]], [0.2, 0.5, 0.1], sensors=["a", "b", "c"])
 NOTHING = OrMixture(np.zeros((3, 0)), [], sensors=["a", "b", "c"])
 
 
-@settings(deadline=None)
 @given(st.integers(1, 4).flatmap(lambda m: st.tuples(columns(m, 4), columns(m, 3), st.just(m))))
 def test_exact_columns_are_the_common_sets(pair):
     found, truth, m = pair

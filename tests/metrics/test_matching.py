@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.metrics.matrices import SHAPES, as_mixing, chances, columns, pairs
-from tests.reference import slow_metrics
 
 from bica.errors import ModelError
 from bica.metrics import hamming_distance, match_by_program, match_columns, match_greedily
+from tests.metrics.matrices import SHAPES, as_mixing, chances, columns, pairs
+from tests.reference import slow_metrics
 
 
 def partners(match):
@@ -26,7 +26,7 @@ def check_parts(match, found, truth, probability, m):
 
 
 @pytest.mark.parametrize(("n_found", "n_true"), SHAPES)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_no_permutation_is_better(n_found, n_true, data):
     found, truth, m = data.draw(pairs(n_found, n_true))
@@ -43,7 +43,7 @@ def test_no_permutation_is_better(n_found, n_true, data):
 
 
 @pytest.mark.parametrize(("n_found", "n_true"), SHAPES)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_the_integer_program_reaches_the_same_cost(n_found, n_true, data):
     found, truth, m = data.draw(pairs(n_found, n_true))
@@ -63,7 +63,7 @@ def test_the_integer_program_agrees_where_permutations_are_too_many():
 
 
 @pytest.mark.parametrize(("n_found", "n_true"), SHAPES)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_greedy_matching_keeps_the_most_probable(n_found, n_true, data):
     found, truth, m = data.draw(pairs(n_found, n_true))
@@ -76,7 +76,6 @@ def test_greedy_matching_keeps_the_most_probable(n_found, n_true, data):
     check_parts(match, found, truth, probability, m)
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_the_order_of_the_sources_changes_nothing_but_the_numbers(data):
     m = 3

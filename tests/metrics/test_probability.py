@@ -3,18 +3,17 @@
 from math import inf
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.reference import slow_metrics
 
 from bica.errors import ModelError, SettingError
 from bica.metrics import transmission_probability_error
+from tests.reference import slow_metrics
 
 CHANCE = st.one_of(st.just(0.0), st.floats(1e-6, 1))
 PAIRS = st.lists(st.tuples(CHANCE, CHANCE), max_size=5)
 
 
-@settings(deadline=None)
 @given(PAIRS, st.sampled_from([None, 1, 10, 1000]), st.booleans())
 def test_it_matches_the_definition(pairs, n_samples, literal):
     found, truth = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
@@ -24,7 +23,6 @@ def test_it_matches_the_definition(pairs, n_samples, literal):
     assert error.n_missing == found.count(0)
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=5), st.floats(0.1, 1))
 def test_a_common_factor_costs_nothing_and_nothing_is_below_zero(truth, factor):
     error = transmission_probability_error([p * factor for p in truth], truth)

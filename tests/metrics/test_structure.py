@@ -2,17 +2,16 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.metrics.matrices import SHAPES, as_mixing, pairs
-from tests.reference import slow_metrics
 
 from bica.errors import ModelError
 from bica.metrics import in_degree_error, structure_error
+from tests.metrics.matrices import SHAPES, as_mixing, pairs
+from tests.reference import slow_metrics
 
 
 @pytest.mark.parametrize(("n_found", "n_true"), SHAPES)
-@settings(deadline=None)
 @given(data=st.data())
 def test_both_errors_match_the_definition(n_found, n_true, data):
     found, truth, m = data.draw(pairs(n_found, n_true))

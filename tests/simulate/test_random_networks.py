@@ -6,7 +6,7 @@ from math import comb, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bica.errors import SettingError
@@ -23,7 +23,6 @@ def sigmas(count, n_trials, chance):
     return abs(count - n_trials * chance) / sqrt(n_trials * chance * (1 - chance))
 
 
-@settings(deadline=None)
 @given(st.integers(0, 6), st.integers(1, 4), st.integers(0, 3), st.integers(0, 2**32), st.data())
 def test_every_possible_request_is_met(n_sensors, least, extra, seed, data):
     possible = sum(comb(n_sensors, size) for size in range(least, least + extra + 1))
