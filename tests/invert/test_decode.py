@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.reference import slow_decoding
 
 from bica.data.chunks import MISSING, packed, unpacked
 from bica.errors import DataError, SettingError
 from bica.invert.decode import decode
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
+from tests.reference import slow_decoding
 
 RATES = (0.0, 0.05, 0.2, 0.4)  # few values, so that ties are common
 CHANCES = (0.0, 0.1, 0.3, 0.5, 0.7, 1.0)
@@ -99,7 +99,7 @@ def problems(draw):
     return model, np.array([cells], dtype=np.uint8)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(problems())
 def test_the_table_matches_the_definition(problem):
     model, cells = problem

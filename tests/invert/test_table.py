@@ -12,7 +12,7 @@ from bica.model.or_mixture import OrMixture
 columns = st.lists(st.integers(1, 15), min_size=1, max_size=6, unique=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(columns, st.data())
 def test_the_table_holds_the_cheapest_way_to_switch_on_exactly_each_set(members, data):
     chance = st.sampled_from([0.1, 0.3, 0.5, 0.8])
