@@ -271,6 +271,7 @@ def test_names_of_columns_are_kept(kind):
 def test_an_array_has_no_names(fitted):
     assert not hasattr(fitted, "feature_names_in_")
     assert not hasattr(BICA().fit(frame()).fit(ROWS), "feature_names_in_")
+    assert not hasattr(BICA().fit(pd.DataFrame(ROWS)), "feature_names_in_")
 
 
 def test_other_columns_are_refused():

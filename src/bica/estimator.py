@@ -241,8 +241,8 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return array, tuple(getattr(self, "feature_names_in_", default_sensors(array.shape[1])))
 
     def _check_columns(self, sensors: tuple[str, ...], *, first: bool) -> None:
-        """Remember the columns of the first table; later ones must have the same. Made-up names are none."""
-        named = sensors != default_sensors(len(sensors))
+        """Remember the columns of the first table; later ones must have the same. Mere numbers are no names."""
+        named = sensors not in (default_sensors(len(sensors)), tuple(map(str, range(len(sensors)))))
         if first:
             self.n_features_in_ = len(sensors)
             self.__dict__.pop("feature_names_in_", None)
