@@ -38,7 +38,8 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     """Find the independent hidden sources behind columns of zeros and ones, each column an OR of some of them.
 
     Nobody has to tell the number of sources, and there may be more of them than columns. ``X`` is an array, a
-    sparse matrix, a data frame, a DuckDB relation or the path of a file.
+    sparse matrix, a data frame, a DuckDB relation or the path of a file. Missing cells are masked cells of an
+    array or nulls of a frame or a file; a NaN in an array may be an accident and is refused.
 
     Parameters
     ----------
