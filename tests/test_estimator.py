@@ -1,5 +1,6 @@
 from dataclasses import dataclass, field
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -266,6 +267,26 @@ def test_names_of_columns_are_kept(kind):
     assert named.feature_names_in_.tolist() == ["a", "b", "c", "d"]
     assert named.model_.sensors == ("a", "b", "c", "d")
     assert named.transform(frame(kind=kind)).shape == (3000, 3)
+
+
+def tables(folder):
+    """The same rows with the same names, kept in different ways."""
+    frame(kind=pl.DataFrame).write_csv(folder / "rows.csv")
+    frame(kind=pl.DataFrame).write_parquet(folder / "rows.parquet")
+    yield folder / "rows.csv"
+    yield str(folder / "rows.parquet")
+    yield frame(kind=pl.LazyFrame)
+    yield duckdb.read_parquet(str(folder / "rows.parquet"))
+
+
+def test_files_relations_and_lazy_frames_are_read_like_frames(tmp_path):
+    expected = BICA().fit(frame())
+    for table in tables(tmp_path):
+        found = BICA().fit(table)
+        assert same(found, expected)
+        assert found.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+        np.testing.assert_array_equal(found.transform(table), expected.transform(frame()))
+        np.testing.assert_array_equal(found.score_samples(table), expected.score_samples(frame()))
 
 
 def test_an_array_has_no_names(fitted):
