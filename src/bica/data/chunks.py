@@ -11,6 +11,7 @@ from bica.kernels.bits import Words, pack_bits, unpack_bits
 
 MISSING = 2  # the cell was not observed; the other two cell values are 0 and 1
 CELLS_A_CHUNK = 1 << 22
+GROUPED_SENSORS = 64  # wider rows seldom repeat, so that grouping them in an engine first only costs time
 
 
 @dataclass(frozen=True, slots=True)

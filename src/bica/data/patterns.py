@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import Chunk, all_observed, packed, unpacked
+from bica.data.columns import Binarize
 from bica.data.counting import count_rows
-from bica.data.tables import Binarize, open_table
+from bica.data.tables import open_table
 from bica.errors import DataError, LimitError
 from bica.kernels.bits import Words, add_to_histogram
 
