@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.cells import chunk_of_values
-from bica.data.chunks import Chunk, packed, rows_a_chunk
+from bica.data.chunks import Chunk, rows_a_chunk
 from bica.data.columns import Columns
 from bica.errors import DataError
 
@@ -35,16 +35,11 @@ class ArrayTable:
         for start in range(0, len(self.array), step):
             part = self.array[start : start + step]
             weights = None if self.weights is None else self.weights[start : start + step]
-            yield self._chunk(part, start, weights)
+            yield chunk_of_values(part, self.sensors, self.columns.thresholds, start, weights)
 
     def distinct(self) -> Iterator[Chunk]:
         """The rows are in memory already: no need to group them first."""
         return self.chunks()
-
-    def _chunk(self, part: NDArray[Any], start: int, weights: NDArray[np.float64] | None) -> Chunk:
-        if part.dtype == bool and self.columns.thresholds is None and not np.ma.isMaskedArray(part):
-            return Chunk(packed(np.ascontiguousarray(part)), None, weights)
-        return chunk_of_values(part, self.sensors, self.columns.thresholds, start, weights)
 
 
 def two_dimensional(x: Any) -> NDArray[Any]:

@@ -21,6 +21,8 @@ def cells_of(values: NDArray[Any], thresholds: NDArray[np.float64] | float | Non
     """
     if values.dtype.kind not in "biuf":
         return _cells_of_objects(values, thresholds)
+    if values.dtype == bool and thresholds is None:
+        return values.view(np.uint8)
     on = values == 1
     strange = ~(on | (values == 0))
     cells: NDArray[np.uint8] = on.view(np.uint8) | np.uint8(STRANGE) * strange.view(np.uint8)
@@ -41,11 +43,11 @@ def chunk_of_values(
     """Pack rows of numbers, NaN for missing cells; anything else is refused by row, column and value."""
     cells = cells_of(np.ma.getdata(values), thresholds)
     if np.ma.isMaskedArray(values):
-        cells[np.ma.getmaskarray(values)] = MISSING
-    if (cells == STRANGE).any():
+        cells = np.where(np.ma.getmaskarray(values), np.uint8(MISSING), cells)
+    if cells.max(initial=0) == STRANGE:
         row, column = np.argwhere(cells == STRANGE)[0]
         raise strange_value(first_row + row, sensors[column], values[row, column])
-    return chunk_of_cells(np.ascontiguousarray(cells), weights)
+    return chunk_of_cells(cells, weights)
 
 
 def strange_value(row: int | None, sensor: str, value: object) -> DataError:

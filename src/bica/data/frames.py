@@ -30,7 +30,7 @@ class FrameTable:
 
     def chunks(self) -> Iterator[Chunk]:
         """Every row, in order; a few megabytes of cells beside the frame itself."""
-        step = rows_a_chunk(len(self.sensors))
+        step = 4 * rows_a_chunk(len(self.sensors))  # taking a slice of a column costs more than one of an array
         for start in range(0, len(self.frame), step):
             part = self.frame[start : start + step]
             yield chunk_of_cells(self._cells(part, start), self._weights(part, start))
@@ -41,10 +41,10 @@ class FrameTable:
 
     def _cells(self, part: nw.DataFrame[Any], start: int) -> NDArray[np.uint8]:
         cells = np.empty((len(part), len(self.sensors)), np.uint8, order="F")
+        thresholds = self.columns.thresholds
         for sensor, place in enumerate(self.columns.places):
-            thresholds = self.columns.thresholds
             cells[:, sensor] = cells_of(values_of(part[:, place]), None if thresholds is None else thresholds[sensor])
-        if (cells == STRANGE).any():
+        if cells.max(initial=0) == STRANGE:
             row, sensor = (int(i) for i in np.argwhere(cells == STRANGE)[0])
             value = part[:, self.columns.places[sensor]][row]
             raise strange_value(start + row if self.in_order else None, self.sensors[sensor], value)
@@ -58,9 +58,10 @@ class FrameTable:
 
 def values_of(column: nw.Series[Any]) -> NDArray[Any]:
     """The column as an array: numbers with NaN for null, or Python objects where there are others than numbers."""
-    if column.dtype.is_decimal() or ((column.dtype.is_numeric() or column.dtype == nw.Boolean) and column.null_count()):
-        column = column.cast(nw.Float64)
-    return np.asarray(column.to_numpy())
+    values = np.asarray(column.to_numpy())
+    if values.dtype.kind not in "biuf" and (column.dtype.is_numeric() or column.dtype == nw.Boolean):
+        return np.asarray(column.cast(nw.Float64).to_numpy())  # nulls among booleans, or decimals
+    return values
 
 
 def weights_in(column: nw.Series[Any], first_row: int) -> NDArray[np.float64]:

@@ -129,7 +129,7 @@ class RelationTable:
         first_row = 0
         for rows in self.source.batches(sql, rows_a_chunk(len(self.sensors))):
             cells = self._cells([row[0] for row in rows])
-            if (cells == STRANGE).any():
+            if cells.max(initial=0) == STRANGE:
                 raise self._strange()
             weights = checked_weights(np.array([row[1] for row in rows], np.float64), first_row) if weighted else None
             yield chunk_of_cells(cells, weights)
@@ -137,7 +137,7 @@ class RelationTable:
 
     def _cells(self, words: list[str]) -> NDArray[np.uint8]:
         written = [place for _, places in self._sections() for place in places]
-        return np.ascontiguousarray(cells_of_digits(words, len(written))[:, np.argsort(written)])
+        return cells_of_digits(words, len(written))[:, np.argsort(written)]
 
     def _strange(self) -> DataError:
         """The error for the first cell that is neither 0 nor 1; the engine looks for it in a pass of its own."""

@@ -20,6 +20,8 @@ from bica.data.relations import Relation, RelationTable
 from bica.data.standard_input import open_standard_input
 from bica.errors import DataError
 
+__all__ = ["Binarize", "open_table"]
+
 
 def open_table(
     x: Any,
