@@ -62,14 +62,20 @@ def strange_value(row: int | None, sensor: str, value: object) -> DataError:
 
 
 def _cells_of_objects(values: NDArray[Any], thresholds: NDArray[np.float64] | float | None) -> NDArray[np.uint8]:
-    numbers = [_number(value) for value in values.astype(object).ravel()]
-    cells = cells_of(np.array([np.nan if n is None else n for n in numbers]).reshape(values.shape), thresholds)
-    cells[np.array([n is None for n in numbers]).reshape(values.shape)] = STRANGE
+    numbers, alien = floats_of(values)
+    cells = cells_of(numbers, thresholds)
+    cells[alien] = STRANGE
     return cells
 
 
+def floats_of(values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Python objects as floats, NaN for those that say "not seen", and which of them are no numbers at all."""
+    numbers = [_number(value) for value in values.astype(object).ravel()]
+    floats = np.array([np.nan if number is None else number for number in numbers], np.float64)
+    return floats.reshape(values.shape), np.array([n is None for n in numbers], bool).reshape(values.shape)
+
+
 def _number(value: object) -> float | None:
-    """The value as a float, NaN if it was not seen, None if it is no number."""
     if type(value).__name__ in NOT_SEEN:
         return float("nan")
     if isinstance(value, Real | np.bool_) or type(value).__name__ == "Decimal":

@@ -8,7 +8,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.cells import STRANGE, cells_of, strange_value
+from bica.data.cells import STRANGE, cells_of, floats_of, strange_value
 from bica.data.chunks import Chunk, chunk_of_cells, rows_a_chunk
 from bica.data.columns import Columns, checked_weights
 from bica.errors import DataError
@@ -66,7 +66,7 @@ def values_of(column: nw.Series[Any]) -> NDArray[Any]:
 
 def weights_in(column: nw.Series[Any], first_row: int) -> NDArray[np.float64]:
     """The column as checked weights."""
-    values = values_of(column)
-    if values.dtype.kind not in "biuf":
+    weights, alien = floats_of(values) if (values := values_of(column)).dtype == object else (values, np.False_)
+    if alien.any() or weights.dtype.kind not in "biuf":
         raise DataError(f"the column of weights {column.name!r} holds {column.dtype}, not numbers")
-    return checked_weights(values.astype(np.float64), first_row)
+    return checked_weights(weights.astype(np.float64), first_row)

@@ -148,7 +148,7 @@ class RelationTable:
         sql = f"SELECT * FROM ({rows}) WHERE contains(word, '{STRANGE}') ORDER BY i LIMIT 1"
         [(row, word, shown)] = next(self.source.batches(sql, 1))
         sensor = int(np.argmax(self._cells([word])[0] == STRANGE))
-        return strange_value(row, self.sensors[sensor], shown[sensor])
+        return strange_value(row, self.sensors[sensor], float(shown[sensor]))
 
 
 def _digits(places: list[int], threshold: float) -> str:
