@@ -1,23 +1,33 @@
-"""NumPy arrays as tables."""
+"""Arrays in memory, or mapped from a file, as tables."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING, Chunk, chunk_of_cells, packed, rows_a_chunk
+from bica.data.cells import chunk_of_values
+from bica.data.chunks import Chunk, rows_a_chunk
+from bica.data.columns import Columns
 from bica.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayTable:
-    """A two-dimensional array; NaN and masked cells are missing."""
+    """A two-dimensional array; NaN, None and masked cells are missing.
 
-    array: NDArray[np.generic]
-    sensors: tuple[str, ...]
+    A few megabytes at a time are turned into cells, so that a mapped file may be larger than memory.
+    """
+
+    array: NDArray[Any]
+    columns: Columns
     weights: NDArray[np.float64] | None = None
-    thresholds: NDArray[np.float64] | None = None  # (n_sensors,), NaN where cells must be 0 or 1
+
+    @property
+    def sensors(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.columns.sensors
 
     def chunks(self) -> Iterator[Chunk]:
         """Every row, in order."""
@@ -25,42 +35,40 @@ class ArrayTable:
         for start in range(0, len(self.array), step):
             part = self.array[start : start + step]
             weights = None if self.weights is None else self.weights[start : start + step]
-            if part.dtype == bool and self.thresholds is None and not np.ma.isMaskedArray(part):
-                yield Chunk(packed(part.view(np.uint8)), None, weights)
-            else:
-                yield chunk_of_cells(self._cells(part, start), weights)
+            yield chunk_of_values(part, self.sensors, self.columns.thresholds, start, weights)
 
     def distinct(self) -> Iterator[Chunk]:
         """The rows are in memory already: no need to group them first."""
         return self.chunks()
 
-    def _cells(self, part: NDArray[np.generic], start: int) -> NDArray[np.uint8]:
-        return cells_of(part, self.sensors, start, self.thresholds)
+
+def two_dimensional(x: Any) -> NDArray[Any]:
+    """Anything like an array with rows and columns, as that array."""
+    array = np.asanyarray(x) if hasattr(x, "__array__") else _array_of_lists(x)
+    if array.ndim != 2:
+        raise DataError(
+            f"a table has rows and columns, but this array has {array.ndim} dimensions; "
+            "pass one row for each sample and one column for each sensor"
+        )
+    if array.dtype.kind in "cV":
+        raise DataError(f"an array of type {array.dtype} cannot be read as 0 and 1; pass booleans or numbers")
+    return array
 
 
-def cells_of(
-    part: NDArray[np.generic], sensors: tuple[str, ...], first_row: int, thresholds: NDArray[np.float64] | None
-) -> NDArray[np.uint8]:
-    """Cells 0, 1 or ``MISSING`` from numbers; anything else is refused by row, column and value."""
-    missing = np.ma.getmaskarray(part) | (np.isnan(np.ma.getdata(part)) if part.dtype.kind == "f" else False)
-    values = np.ma.getdata(part)
-    if thresholds is None:
-        strange = ~missing & (values != 0) & (values != 1)
-        on = values == 1
-    else:
-        plain = np.isnan(thresholds)
-        strange = ~missing & plain & (values != 0) & (values != 1)
-        on = np.where(plain, values == 1, values > thresholds)
-    if strange.any():
-        row, column = np.argwhere(strange)[0]
-        raise strange_value(first_row + row, sensors[column], values[row, column])
-    return np.where(missing, np.uint8(MISSING), on.astype(np.uint8))
+def _array_of_lists(x: Any) -> NDArray[Any]:
+    if not isinstance(x, list | tuple):
+        raise DataError(f"a {type(x).__name__} cannot be read as a table; pass an array, a data frame or a path")
+    try:
+        array = np.asanyarray(x)
+    except ValueError:
+        raise DataError(_uneven(x)) from None
+    # NumPy turns numbers among text into text, which would hide the cell at fault
+    return np.asarray(x, dtype=object) if array.dtype.kind in "US" else array
 
 
-def strange_value(row: int | None, sensor: str, value: object) -> DataError:
-    """The error for a cell that is neither 0 nor 1."""
-    shown = value.item() if isinstance(value, np.generic) else value
-    where = f"column {sensor!r}" if row is None else f"row {row}, column {sensor!r}"
-    return DataError(
-        f"{where} holds {shown!r}, but only 0 and 1 can be read; turn measurements into 0/1 with `binarize`"
-    )
+def _uneven(rows: Any) -> str:
+    lengths = [len(row) if isinstance(row, list | tuple) else None for row in rows]
+    odd = next((i for i, length in enumerate(lengths) if length != lengths[0]), 0)
+    if None in (lengths[0], lengths[odd]) or not odd:
+        return "the list cannot be read as a table; pass a list of rows, each a list of cells"
+    return f"row {odd} has {lengths[odd]} cells, but row 0 has {lengths[0]}; every row needs the same number"

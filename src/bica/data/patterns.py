@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import Chunk, all_observed, packed, unpacked
+from bica.data.chunks import Chunk, all_observed, n_words, unpacked
+from bica.data.columns import Binarize
 from bica.data.counting import count_rows
-from bica.data.tables import Binarize, open_table
+from bica.data.tables import open_table
 from bica.errors import DataError, LimitError
-from bica.kernels.bits import Words, add_to_histogram
+from bica.kernels.bits import Words, add_to_histogram, choose_bits
 
 HISTOGRAM_LIMIT = 24
 
@@ -42,8 +43,20 @@ class PatternCounts:
         sample_weight: Any = None,
         binarize: Binarize = None,
     ) -> PatternCounts:
-        """Count the rows of an array, a data frame, a sparse matrix, a DuckDB relation or a file."""
+        """Count the rows of an array, a data frame, a sparse matrix, a DuckDB relation or a file.
+
+        A cell is 0, 1 or missing (NaN, null, masked, empty). ``sensors`` names the columns; ``binarize`` makes 1 of
+        numbers above a threshold, in all columns or, as a mapping, in some; ``sample_weight`` is one weight a row, or
+        the name of the column of a frame, a relation or a file that holds them. Files larger than memory are fine:
+        memory goes with the number of distinct rows. Time is linear in the number of cells.
+
+        >>> PatternCounts.of([[0.2, 7], [0.9, 3]], binarize=0.5, sensors=["a", "b"]).rows()
+        array([[False,  True],
+               [ True,  True]])
+        """
         if isinstance(x, PatternCounts):
+            if not (sensors is None and sample_weight is None and binarize is None):
+                raise DataError("these rows are counted already: names, weights and thresholds come before that")
             return x
         table = open_table(x, sensors=sensors, sample_weight=sample_weight, binarize=binarize)
         counts = cls._of_chunks(table.distinct(), table.sensors)
@@ -52,7 +65,7 @@ class PatternCounts:
         return counts
 
     @classmethod
-    def _of_chunks(cls, chunks: Any, sensors: tuple[str, ...]) -> PatternCounts:
+    def _of_chunks(cls, chunks: Iterable[Chunk], sensors: tuple[str, ...]) -> PatternCounts:
         patterns, observed, weights = count_rows(chunks, len(sensors))
         complete = bool((observed == all_observed(len(sensors))).all())
         return cls(patterns, weights, sensors, None if complete else observed)
@@ -111,14 +124,26 @@ class PatternCounts:
         return self.weights @ unpacked(self.seen(), self.n_sensors)
 
     def project(self, sensors: Sequence[str] | Sequence[int]) -> PatternCounts:
-        """The table with these columns only, by name or by number, in this order."""
-        columns = [self.sensors.index(s) if isinstance(s, str) else int(s) for s in sensors]
+        """The table with these columns only, by name or by number, in this order; rows that become equal are added.
+
+        >>> PatternCounts.of([[0, 1, 1], [1, 1, 0]], sensors=["a", "b", "c"]).project(["b"]).weights
+        array([2.])
+        """
+        columns = np.array([self._place(sensor) for sensor in sensors], np.int64)
         names = tuple(self.sensors[column] for column in columns)
-        observed = None
-        if self.observed is not None:
-            observed = packed(np.ascontiguousarray(unpacked(self.observed, self.n_sensors)[:, columns]))
-        chunk = Chunk(packed(np.ascontiguousarray(self.rows()[:, columns])), observed, self.weights)
-        return PatternCounts._of_chunks([chunk], names)
+        if len(set(names)) < len(names):
+            raise DataError(f"a sensor is named twice among {', '.join(map(repr, names[:9]))}; name each once")
+        observed = None if self.observed is None else _chosen(self.observed, columns)
+        return PatternCounts._of_chunks([Chunk(_chosen(self.patterns, columns), observed, self.weights)], names)
+
+    def _place(self, sensor: str | int) -> int:
+        if isinstance(sensor, str):
+            if sensor not in self.sensors:
+                raise DataError(f"there is no sensor {sensor!r} among the {self.n_sensors} of this table")
+            return self.sensors.index(sensor)
+        if not 0 <= sensor < self.n_sensors:
+            raise DataError(f"there is no sensor number {sensor}; this table has {self.n_sensors}, counted from 0")
+        return int(sensor)
 
     def complete(self, method: str) -> PatternCounts:
         """These counts if no cell is missing; otherwise one sentence on what ``method`` needs."""
@@ -144,6 +169,12 @@ class PatternCounts:
         table = np.zeros(2**self.n_sensors)
         add_to_histogram(self.complete("a full histogram").patterns[:, 0], self.weights, table)
         return table
+
+
+def _chosen(words: Words, columns: NDArray[np.int64]) -> Words:
+    chosen = np.zeros((len(words), n_words(columns.size)), np.uint64)
+    choose_bits(words, columns, chosen)
+    return chosen
 
 
 def _first_difference(left: tuple[str, ...], right: tuple[str, ...]) -> str:

@@ -10,15 +10,26 @@ Cells = NDArray[np.uint8]
 
 
 @compiled
-def pack_bits(cells: Cells, words: Words) -> None:
-    """Set bit ``i % 64`` of ``words[row, i // 64]`` where ``cells[row, i]`` is 1; ``cells`` holds 0 and 1 only."""
-    n_rows, n_columns = cells.shape
-    for row in range(n_rows):
+def split_bits(stream: NDArray[np.uint64], n_columns: int, words: Words) -> None:
+    """Cut one long bit set into rows of ``n_columns`` bits each; ``stream`` has a word to spare at its end."""
+    for row in range(words.shape[0]):
         for word in range(words.shape[1]):
-            packed = np.uint64(0)
-            for column in range(64 * word, min(64 * word + 64, n_columns)):
-                packed |= np.uint64(cells[row, column]) << np.uint64(column - 64 * word)
-            words[row, word] = packed
+            place = row * n_columns + 64 * word
+            width = min(64, n_columns - 64 * word)
+            shift = np.uint64(place % 64)
+            bits = stream[place // 64] >> shift
+            if place % 64 + width > 64:
+                bits |= stream[place // 64 + 1] << (np.uint64(64) - shift)
+            words[row, word] = bits & (~np.uint64(0) >> np.uint64(64 - width))
+
+
+@compiled
+def pack_columns(columns: Cells, words: Words) -> None:
+    """Set bit ``i % 64`` of ``words[row, i // 64]`` where ``columns[i, row]`` is 1; they hold 0 and 1 only."""
+    for column in range(columns.shape[0]):
+        word, shift = column // 64, np.uint64(column % 64)
+        for row in range(columns.shape[1]):
+            words[row, word] |= np.uint64(columns[column, row]) << shift
 
 
 @compiled
@@ -31,10 +42,19 @@ def pack_sparse(starts: NDArray[np.int64], columns: NDArray[np.int64], words: Wo
 
 @compiled
 def unpack_bits(words: Words, cells: Cells) -> None:
-    """Undo ``pack_bits``."""
+    """Write bit ``i % 64`` of ``words[row, i // 64]`` as ``cells[row, i]``."""
     for row in range(cells.shape[0]):
         for column in range(cells.shape[1]):
             cells[row, column] = (words[row, column // 64] >> np.uint64(column % 64)) & np.uint64(1)
+
+
+@compiled
+def choose_bits(words: Words, columns: NDArray[np.int64], chosen: Words) -> None:
+    """Set bit ``k`` of a row of ``chosen`` where bit ``columns[k]`` of the same row of ``words`` is set."""
+    for row in range(words.shape[0]):
+        for k in range(columns.size):
+            bit = (words[row, columns[k] // 64] >> np.uint64(columns[k] % 64)) & np.uint64(1)
+            chosen[row, k // 64] |= bit << np.uint64(k % 64)
 
 
 @compiled

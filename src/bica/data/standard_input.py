@@ -1,0 +1,77 @@
+"""Standard input as a table: put into a file of our own, since a table is read more than once."""
+
+import os
+import shutil
+import sys
+import tempfile
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bica.data.chunks import Chunk, Table
+from bica.data.columns import Options
+from bica.data.compression import Compression, check_whole
+from bica.data.files import Kind, open_kind
+from bica.data.lines import TextLines
+from bica.errors import DataError
+
+BEGINNINGS: dict[bytes, Kind] = {
+    b"PAR1": "parquet",
+    b"\x93NUMPY": "npy",
+    b"PK\x03\x04": "npz",
+    b"%%MatrixMarket": "mtx",
+}
+PACKED: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class SpooledTable:
+    """A table in a file that goes away with it."""
+
+    table: Table
+
+    @property
+    def sensors(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.table.sensors
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Every row, in order."""
+        yield from self.table.chunks()  # a generator of our own keeps the file while it is read
+
+    def distinct(self) -> Iterator[Chunk]:
+        """The same rows for counting only."""
+        yield from self.table.distinct()
+
+
+def open_standard_input(options: Options) -> Table:
+    """Keep all of standard input on disk, tell its kind from its first bytes, and open it."""
+    handle, name = tempfile.mkstemp(prefix="bica-")
+    path = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        table = SpooledTable(open_kind(path, *kind_inside(path), options))
+    except DataError as error:
+        path.unlink()
+        raise DataError(str(error).replace(name, "standard input")) from None
+    except BaseException:
+        path.unlink()
+        raise
+    weakref.finalize(table, path.unlink, missing_ok=True)  # also runs when the interpreter ends
+    return table
+
+
+def kind_inside(path: Path) -> tuple[Kind, Compression]:
+    """What the first bytes of a file promise; text is CSV unless it starts like a JSON object."""
+    with path.open("rb") as file:
+        beginning = file.read(16)
+    for bytes_, kind in BEGINNINGS.items():
+        if beginning.startswith(bytes_):
+            return kind, "none"
+    found = [packed for bytes_, packed in PACKED.items() if beginning.startswith(bytes_)]
+    compression: Compression = found[0] if found else "none"
+    check_whole(path, compression)
+    first = next((line for line in TextLines(path, compression).all_lines() if line.strip()), "")
+    return ("jsonl" if first.lstrip().startswith("{") else "csv"), compression
