@@ -1,0 +1,34 @@
+"""Models in and files out, where a single dash is standard input or output."""
+
+import sys
+
+from bica.model.files import parse_document, read_document
+from bica.model.fit import Fit
+from bica.output import check_target, write_whole
+
+
+def read_fit(path: str) -> Fit:
+    """The model in this file, with how it was found."""
+    if path == "-":
+        return Fit.of_document(parse_document(_standard_input(), "standard input"))
+    return Fit.of_document(read_document(path))
+
+
+def _standard_input() -> str:
+    return sys.stdin.buffer.read().decode(errors="replace")
+
+
+def check_outputs(force: bool, *paths: str | None) -> None:
+    """Before the work: refuse what could not be written after it."""
+    for path in paths:
+        if path not in (None, "-"):
+            check_target(path, overwrite=force)
+
+
+def write_file(path: str, content: str | bytes, force: bool) -> None:
+    """Write a whole file, or send it to standard output."""
+    if path == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content.encode() if isinstance(content, str) else content)
+    else:
+        write_whole(path, content, overwrite=force)

@@ -1,0 +1,35 @@
+"""The two screens: the answer goes to standard output, everything else to standard error."""
+
+import sys
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from bica.cli.names import harmless
+
+
+class Screen(Console):
+    """A rich console that shows text as it is: names from files are data, not markup, emoji codes or highlights."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(file=stream, highlight=False, markup=False, emoji=False)
+
+    def on_broken_pipe(self) -> None:
+        """Leave a reader that has gone to the caller, who knows what to do."""
+        raise
+
+
+def screen_for(output: str | None = None) -> Screen:
+    """Where the table goes: standard output, unless a file is written there (``-``)."""
+    return Screen(sys.stderr if output == "-" else sys.stdout)
+
+
+def notes() -> Screen:
+    """Where progress and notes go."""
+    return Screen(sys.stderr)
+
+
+def note(sentence: str) -> None:
+    """One line for the person at the terminal."""
+    notes().print(Text(harmless(sentence)), soft_wrap=True)
