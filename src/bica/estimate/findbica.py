@@ -1,0 +1,164 @@
+"""The paper's method: Algorithm 1 with its three reductions, in the corrected form."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from bica.data.patterns import PatternCounts
+from bica.errors import LimitError, SettingError
+from bica.estimate.flip_rate import fitted_flip_rate
+from bica.estimate.pairs import dependent_pairs, pair_p_values
+from bica.estimate.sparse_recursion import Silences, SparseRecursion
+from bica.kernels.recursion import clique_table, off_chances, off_chances_with_gaps
+from bica.kernels.subsets import subset_sums
+from bica.model.fit import Fit
+from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture
+
+KEPT_ROWS = 0.25  # how far extra conditioning may thin the rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindBICA:
+    """Learn the sources by conditioning on quiet sensors (the paper's FindBICA).
+
+    The method models no noise: with ``noise="estimate"`` one flip rate is fitted afterwards, for decoding only.
+
+    >>> rows = OrMixture([[1, 1], [0, 1]], [0.2, 0.5]).sample(2000, np.random.default_rng(1))
+    >>> found = FindBICA().fit(PatternCounts.of(rows), np.random.default_rng(0)).model
+    >>> found.mixing.astype(int).tolist(), found.probability.round(1).tolist()
+    ([[1, 1], [1, 0]], [0.5, 0.2])
+    """
+
+    min_probability: float = 0.02  # the paper's epsilon: rarer sources are dropped at every step
+    significance: float | None = 0.05  # T1: pairs that may be independent share no source; None leaves T1 out
+    corrected: bool = True  # T1 holds its level over all pairs together
+    split: bool = True  # T2: groups of sensors that share no source are solved alone
+    prune: bool = True  # T3: what is no source on the first sensors grows into none; without it 2^m candidates are kept
+    noise: Noise | Literal["estimate"] = "estimate"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.min_probability < 1:
+            raise SettingError(f"min_probability must lie in [0, 1), but {self.min_probability:g} was given")
+        if self.significance is not None and not 0 < self.significance < 1:
+            raise SettingError(f"significance must lie in (0, 1) or be None, but {self.significance:g} was given")
+
+    def fit(self, data: PatternCounts, rng: np.random.Generator) -> Fit:
+        """Learn from counted rows; nothing here is random, so ``rng`` is not used."""
+        data = data.complete("FindBICA")
+        ones = data.ones()
+        sets = [(np.array([sensor]), 1.0) for sensor in np.flatnonzero(ones >= data.n_samples)]
+        varying = np.flatnonzero((ones > 0) & (ones < data.n_samples))
+        sets += self._sources(data.project(varying), varying)
+        model = _model_of(sets, data.sensors)
+        noise = Noise.flips(fitted_flip_rate(model, data)) if self.noise == "estimate" else self.noise
+        model = model.pick(model.order()).with_noise(noise)
+        return Fit(
+            model, method="findbica", n_samples=data.n_samples, log_likelihood=log_likelihood_if_exact(model, data)
+        )
+
+    def _sources(self, data: PatternCounts, places: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], float]]:
+        """Sets of sensors, by their ``places`` in the whole table, with the probability of the source behind each."""
+        p_values = pair_p_values(data)
+        found = []
+        for group in self._groups(self._linked(p_values)):
+            group = group[np.argsort(-data.ones()[group], kind="stable")]  # the answer hardly depends on column order
+            part, part_p_values = data.project(group), p_values[np.ix_(group, group)]
+            solve = sources_by_pruning if self.prune else sources_by_lattice
+            solved = solve(part, part_p_values, self._linked(part_p_values), self.min_probability)
+            found += [(places[group[_members(sensors)]], probability) for sensors, probability in solved.items()]
+        return found
+
+    def _linked(self, p_values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """T1: which two sensors may share a source."""
+        if self.significance is None:
+            return ~np.eye(len(p_values), dtype=bool)
+        return dependent_pairs(p_values, self.significance, corrected=self.corrected)
+
+    def _groups(self, linked: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+        """T2: sensors that are linked, directly or through others."""
+        if not self.split:
+            return [np.arange(len(linked))] if len(linked) else []
+        n_groups, group = connected_components(csr_array(linked), directed=False)
+        return [np.flatnonzero(group == number) for number in range(n_groups)]
+
+
+def sources_by_pruning(
+    data: PatternCounts, p_values: NDArray[np.float64], linked: NDArray[np.bool_], min_probability: float
+) -> dict[int, float]:
+    """Follow only the candidates that are alive on the first sensors: any number of sensors, sparse sources."""
+    silences = Silences(data)
+    suspects = _suspects(silences, p_values, linked)
+    return SparseRecursion(silences, _bit_sets(linked), _bit_sets(suspects), min_probability).sources()
+
+
+def _suspects(silences: Silences, p_values: NDArray[np.float64], linked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Linked sensors and the next likeliest, as long as enough of the rows in which the linked are quiet are left."""
+    suspects = linked.copy()
+    for sensor, bit_set in enumerate(_bit_sets(linked)):
+        enough = KEPT_ROWS * silences.of(bit_set)
+        for other in np.argsort(p_values[sensor], kind="stable"):
+            if other != sensor and not linked[sensor, other]:
+                bit_set |= 1 << int(other)
+                if silences.of(bit_set) < enough:
+                    break
+                suspects[sensor, other] = True
+    return suspects | suspects.T
+
+
+def sources_by_lattice(
+    data: PatternCounts, p_values: NDArray[np.float64], linked: NDArray[np.bool_], min_probability: float
+) -> dict[int, float]:
+    """Keep all 2^m candidates: Algorithm 1 to the letter, for up to 24 sensors."""
+    histogram = data.histogram()
+    allowed = np.zeros(histogram.size, dtype=bool)
+    clique_table(np.array(_bit_sets(linked), np.int64), allowed)
+    probability = probability_by_recursion(histogram, min_probability, allowed)
+    return {int(sensors): float(probability[sensors]) for sensors in np.flatnonzero(probability)}
+
+
+def probability_by_recursion(
+    histogram: NDArray[np.float64], min_probability: float, allowed: NDArray[np.bool_] | None = None
+) -> NDArray[np.float64]:
+    """What Algorithm 1 finds for every set of sensors, from the weight of every pattern: time m 2^m, memory 2^m.
+
+    >>> probability_by_recursion(np.array([4.0, 1.0, 0.0, 5.0]), 0.02).round(3)
+    array([0. , 0.2, 0. , 0.5])
+    """
+    off = np.array(histogram, dtype=float)
+    subset_sums(off, 1.0)
+    if off[0] > 0 and (allowed is None or allowed.all()):
+        off_chances(off, min_probability)
+    else:
+        allowed = np.ones(off.size, dtype=bool) if allowed is None else allowed
+        off_chances_with_gaps(off, off.copy(), allowed, min_probability)
+    off[0] = 1.0
+    return np.subtract(1.0, off, out=off)
+
+
+def log_likelihood_if_exact(model: OrMixture, data: PatternCounts) -> float | None:
+    """The log-likelihood, or None where a connected group is too large for exact probabilities."""
+    try:
+        return model.log_likelihood(data)
+    except LimitError:
+        return None
+
+
+def _model_of(sets: list[tuple[NDArray[np.int64], float]], sensors: tuple[str, ...]) -> OrMixture:
+    mixing = np.zeros((len(sensors), len(sets)), dtype=bool)
+    for source, (members, _) in enumerate(sets):
+        mixing[members, source] = True
+    return OrMixture(mixing, [probability for _, probability in sets], sensors=sensors)
+
+
+def _bit_sets(neighbours: NDArray[np.bool_]) -> list[int]:
+    """Each row of a matrix as an integer, bit i for column i."""
+    return [int.from_bytes(np.packbits(row, bitorder="little").tobytes(), "little") for row in neighbours]
+
+
+def _members(bit_set: int) -> list[int]:
+    return [place for place in range(bit_set.bit_length()) if bit_set >> place & 1]

@@ -1,0 +1,40 @@
+"""The exact test of a 2 x 2 table."""
+
+from math import exp, lgamma
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.kernels.compiled import compiled
+
+
+@compiled
+def _log_choose(n: float, k: float) -> float:
+    return lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0)
+
+
+@compiled
+def fisher_tail(both: float, first: float, second: float, total: float) -> float:
+    """The chance that shuffled columns with so many ones are on together at least ``both`` times."""
+    least, most = max(0.0, first + second - total), min(first, second)
+    if both <= least:
+        return 1.0
+    log_term = _log_choose(first, both) + _log_choose(total - first, second - both) - _log_choose(total, second)
+    term = tail = exp(log_term)
+    k = both
+    while k < most and term > 1e-17 * tail:
+        term *= (first - k) * (second - k) / ((k + 1.0) * (total - first - second + k + 1.0))
+        tail += term
+        k += 1.0
+    return min(1.0, tail)
+
+
+@compiled
+def fisher_tails(both: NDArray[np.float64], ones: NDArray[np.float64], total: float) -> NDArray[np.float64]:
+    """``fisher_tail`` for every pair of columns; the diagonal is 1."""
+    n = ones.size
+    tails = np.ones((n, n))
+    for i in range(n):
+        for k in range(i):
+            tails[i, k] = tails[k, i] = fisher_tail(both[i, k], ones[i], ones[k], total)
+    return tails
