@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 import click
 
-from bica.cli.names import harmless
 from bica.errors import BicaError, BicaWarning, SettingError
+from bica.report.names import harmless
 
 OUR_FAULT, USAGE, BAD_DATA, LIMIT, INTERRUPTED = 1, 2, 3, 4, 130
 TRACEBACK = "BICA_TRACEBACK"

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bica.cli.names import harmless
 from bica.model.fit import Fit
 from bica.model.noise import Noise, Rate
 from bica.model.or_mixture import OrMixture
+from bica.report.names import harmless
 
 SENSORS_SHOWN = 24
 

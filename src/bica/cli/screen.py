@@ -6,7 +6,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from bica.cli.names import harmless
+from bica.report.names import harmless
 
 
 class Screen(Console):
