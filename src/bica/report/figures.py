@@ -118,8 +118,9 @@ def _table(rows: NDArray[np.bool_], model: OrMixture, height: float, n_samples: 
 
 
 def _arrow(height: float) -> alt.Chart:
-    arrow: alt.Chart = marks_at([{}]).properties(width=16, height=height)
-    return arrow.mark_point(shape="triangle-right", size=420, filled=True, opacity=1, color=look.LINE)
+    arrow = marks_at([{}]).mark_point(shape="triangle-right", size=420, filled=True, opacity=1, color=look.LINE)
+    placed: alt.Chart = arrow.properties(width=16, height=height)
+    return placed
 
 
 def _pair_name(pair: Pair, found: OrMixture, truth: OrMixture) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,15 @@ if TYPE_CHECKING:
     import altair
 
 FORMATS = (".png", ".svg", ".html")
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>bica</title></head>
+<body><div id="picture"></div>
+<script>{library}</script>
+<script>
+vegaEmbed("#picture", {chart}, {{actions: {{export: true, source: false, compiled: false, editor: false}}}});
+</script>
+</body></html>
+"""
 
 
 def save_picture(chart: altair.TopLevelMixin, path: str | Path, *, overwrite: bool = False) -> None:
@@ -25,14 +35,24 @@ def save_picture(chart: altair.TopLevelMixin, path: str | Path, *, overwrite: bo
 
 def picture_bytes(chart: altair.TopLevelMixin, ending: str) -> bytes:
     """The content of the picture file with this ending."""
-    if ending not in FORMATS:
-        raise SettingError(
-            f"a picture cannot be written as {ending or 'a file without ending'!r}; use .png, .svg or .html"
-        )
     if ending == ".png":
         image = io.BytesIO()
         chart.save(image, format="png", scale_factor=2)  # sharp on dense screens
         return image.getvalue()
-    text = io.StringIO()
-    chart.save(text, format=ending[1:], inline=True)
-    return text.getvalue().encode()
+    if ending == ".svg":
+        text = io.StringIO()
+        chart.save(text, format="svg")
+        return text.getvalue().encode()
+    if ending == ".html":
+        return _page(chart).encode()
+    raise SettingError(f"a picture is written as {', '.join(FORMATS)}, but the name ends in {ending!r}")
+
+
+def _page(chart: altair.TopLevelMixin) -> str:
+    import altair
+    import vl_convert
+
+    version = ".".join(altair.SCHEMA_VERSION.split(".")[:2])
+    # a sensor may be called </script>, and must not end the script
+    content = json.dumps(chart.to_dict()).replace("<", "\\u003c")
+    return PAGE.format(library=vl_convert.javascript_bundle(None, version), chart=content)
