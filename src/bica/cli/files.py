@@ -2,16 +2,15 @@
 
 import sys
 
-from bica.model.files import parse_document, read_document
-from bica.model.fit import Fit
+from bica.model.files import ModelDocument, parse_document, read_document
 from bica.output import check_target, write_whole
 
 
-def read_fit(path: str) -> Fit:
-    """The model in this file, with how it was found."""
+def read_model(path: str) -> ModelDocument:
+    """The model in this file, in plain values."""
     if path == "-":
-        return Fit.of_document(parse_document(_standard_input(), "standard input"))
-    return Fit.of_document(read_document(path))
+        return parse_document(_standard_input(), "standard input")
+    return read_document(path)
 
 
 def _standard_input() -> str:

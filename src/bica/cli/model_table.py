@@ -1,47 +1,42 @@
-"""A model as a table on the terminal."""
+"""A model as a table on the terminal, straight from the plain values of its file."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import numpy as np
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bica.model.fit import Fit
-from bica.model.noise import Noise, Rate
-from bica.model.or_mixture import OrMixture
+from bica.model.files import ModelDocument, Rate
 from bica.report.names import harmless
 
 SENSORS_SHOWN = 24
 
 
-def show_fit(screen: Console, fit: Fit, *, full: bool = False) -> None:
+def show_model(screen: Console, document: ModelDocument, *, full: bool = False) -> None:
     """Sources with their sensors, then the noise and how the model was found."""
-    screen.print(headline(fit.model), style="bold")
-    if fit.model.n_sources:
-        screen.print(source_table(fit, full=full))
-    screen.print(Text(f"noise: {noise_words(fit.model.noise)}"))
-    screen.print(Text(harmless(fitted_words(fit))))
+    sources, sensors = counted(len(document.sources), "source"), counted(len(document.sensors), "sensor")
+    screen.print(Text(f"{sources} behind {sensors}", style="bold"))
+    if document.sources:
+        screen.print(source_table(document, full=full))
+    screen.print(Text(f"noise: {noise_words(document.false_alarm, document.miss)}"))
+    screen.print(Text(harmless(fitted_words(document.fitted))))
 
 
-def headline(model: OrMixture) -> Text:
-    """How many sources and sensors there are."""
-    sources, sensors = counted(model.n_sources, "source"), counted(model.n_sensors, "sensor")
-    return Text(f"{sources} behind {sensors}")
-
-
-def source_table(fit: Fit, *, full: bool) -> Table:
+def source_table(document: ModelDocument, *, full: bool) -> Table:
     """One line a source; the error is there if the method gave one."""
+    with_errors = any(source.error is not None for source in document.sources)
     table = plain_table("source")
-    errors = fit.probability_error
     table.add_column("probability", justify="right", no_wrap=True)
-    if errors is not None:
+    if with_errors:
         table.add_column("error", justify="right", no_wrap=True)
     table.add_column("sensors", overflow="fold")
-    for j, name in enumerate(fit.model.source_names()):
-        numbers = [number(fit.model.probability[j])] + ([] if errors is None else [f"± {number(errors[j])}"])
-        table.add_row(Text(harmless(name)), *numbers, sensor_list(fit.model, j, full=full))
+    for place, source in enumerate(document.sources, 1):
+        error = "" if source.error is None else f"± {number(source.error)}"
+        name, sensors = source.name or f"source{place}", [document.sensors[i] for i in source.sensors]
+        numbers = [number(source.probability), *([error] if with_errors else [])]
+        table.add_row(Text(harmless(name)), *numbers, sensor_list(sensors, full=full))
     return table
 
 
@@ -52,9 +47,8 @@ def plain_table(first_column: str) -> Table:
     return table
 
 
-def sensor_list(model: OrMixture, source: int, *, full: bool = False) -> Text:
+def sensor_list(names: Sequence[str], *, full: bool = False) -> Text:
     """The sensors of one source, the first of them if there are many."""
-    names = [model.sensors[i] for i in np.flatnonzero(model.mixing[:, source])]
     return Text(folded([harmless(name) for name in names], len(names) if full else SENSORS_SHOWN))
 
 
@@ -87,17 +81,15 @@ def counted(n: float, thing: str) -> str:
     return f"{n:.15g} {thing}" if n == 1 else f"{n:.15g} {thing}s"
 
 
-def noise_words(noise: Noise) -> str:
+def noise_words(false_alarm: Rate, miss: Rate) -> str:
     """The noise in words.
 
-    >>> noise_words(Noise([0.0, 0.1], 0.2))
+    >>> noise_words((0.0, 0.1), 0.2)
     'false alarms at rates from 0 to 0.1000, misses at rate 0.2000'
     """
-    if noise.is_absent:
-        return "none"
-    if noise.false_alarm == noise.miss:
-        return f"cells flipped {_rate_words(noise.miss)}"
-    return f"false alarms {_rate_words(noise.false_alarm)}, misses {_rate_words(noise.miss)}"
+    if false_alarm == miss:
+        return "none" if miss == 0 else f"cells flipped {_rate_words(miss)}"
+    return f"false alarms {_rate_words(false_alarm)}, misses {_rate_words(miss)}"
 
 
 def _rate_words(rate: Rate) -> str:
@@ -106,13 +98,18 @@ def _rate_words(rate: Rate) -> str:
     return f"at rate {number(rate)}"
 
 
-def fitted_words(fit: Fit) -> str:
-    """How the model was found, as far as it tells."""
-    if fit.n_samples is None and fit.log_likelihood is None:
-        return "not learned from data" if fit.method == "given" else f"learned by {fit.method}"
-    words = f"learned by {fit.method}"
-    if fit.n_samples is not None:
-        words += f" from {counted(fit.n_samples, 'row')}"
-    if fit.log_likelihood is not None:
-        words += f", log-likelihood {fit.log_likelihood:.6g}"
-    return words if fit.converged else f"{words}; it had not settled when it stopped"
+def fitted_words(fitted: Mapping[str, Any]) -> str:
+    """How the model was found, as far as the file tells.
+
+    >>> fitted_words({"method": "findbica", "n_samples": 5000, "converged": True})
+    'learned by findbica from 5000 rows'
+    """
+    if not fitted:
+        return "not learned from data"
+    words = f"learned by {fitted.get('method') or 'an unnamed method'}"
+    n_samples, log_likelihood = fitted.get("n_samples"), fitted.get("log_likelihood")
+    if isinstance(n_samples, int | float):
+        words += f" from {counted(n_samples, 'row')}"
+    if isinstance(log_likelihood, int | float):
+        words += f", log-likelihood {log_likelihood:.7g}"
+    return words if fitted.get("converged") is not False else f"{words}; it had not settled when it stopped"

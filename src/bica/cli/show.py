@@ -14,13 +14,13 @@ def show(model: str, full: bool, as_json: bool) -> None:
 
     MODEL is a file written by `bica fit` or `bica simulate --truth`; a single dash reads standard input.
     """
-    from bica.cli.files import read_fit, write_file
-    from bica.cli.model_table import show_fit
+    from bica.cli.files import read_model, write_file
+    from bica.cli.model_table import show_model
     from bica.cli.screen import screen_for
     from bica.model.files import document_text
 
-    fit = read_fit(model)
+    document = read_model(model)
     if as_json:
-        write_file("-", document_text(fit.document()), force=False)
+        write_file("-", document_text(document), force=False)
     else:
-        show_fit(screen_for(), fit, full=full)
+        show_model(screen_for(), document, full=full)

@@ -55,4 +55,4 @@ def _page(chart: altair.TopLevelMixin) -> str:
     version = ".".join(altair.SCHEMA_VERSION.split(".")[:2])
     # a sensor may be called </script>, and must not end the script
     content = json.dumps(chart.to_dict()).replace("<", "\\u003c")
-    return PAGE.format(library=vl_convert.javascript_bundle(None, version), chart=content)
+    return PAGE.format(library=vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", version), chart=content)
