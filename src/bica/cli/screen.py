@@ -1,7 +1,9 @@
 """The two screens: the answer goes to standard output, everything else to standard error."""
 
+import json
 import sys
-from typing import TextIO
+from collections.abc import Mapping
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.text import Text
@@ -33,3 +35,8 @@ def notes() -> Screen:
 def note(sentence: str) -> None:
     """One line for the person at the terminal."""
     notes().print(Text(harmless(sentence)), soft_wrap=True)
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """The answer for programs, and nothing else, on standard output."""
+    print(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False))

@@ -1,0 +1,64 @@
+"""Found sources beside the true ones."""
+
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from bica.cli.model_table import number, plain_table, sensor_list
+from bica.model.or_mixture import OrMixture
+from bica.report.names import harmless
+from bica.report.pairing import Pair, aligned, paired_sources
+
+
+def comparison_values(found: OrMixture, truth: OrMixture) -> list[dict[str, Any]]:
+    """One entry a true source, then one a found source that stands for none; None where there is nothing."""
+    found = aligned(found, truth)
+    return [_values(pair, found, truth) for pair in paired_sources(found, truth)]
+
+
+def _values(pair: Pair, found: OrMixture, truth: OrMixture) -> dict[str, Any]:
+    true = _source(truth, pair.true)
+    seen = _source(found, pair.found)
+    return {"true": true, "found": seen, "exact": pair.exact}
+
+
+def _source(model: OrMixture, source: int | None) -> dict[str, Any] | None:
+    if source is None:
+        return None
+    return {
+        "name": model.source_names()[source],
+        "sensors": [model.sensors[i] for i in np.flatnonzero(model.mixing[:, source])],
+        "probability": float(model.probability[source]),
+    }
+
+
+def show_comparison(screen: Console, found: OrMixture, truth: OrMixture) -> None:
+    """The sources side by side, ticked where the sensors agree exactly."""
+    pairs = comparison_values(found, truth)
+    screen.print(comparison_table(pairs, tick="yes" if screen.options.ascii_only else "✓"))
+    exact = sum(pair["exact"] for pair in pairs)
+    spurious = sum(pair["true"] is None for pair in pairs)
+    screen.print(f"{exact} of {truth.n_sources} true sources found exactly, {spurious} spurious")
+
+
+def comparison_table(pairs: list[dict[str, Any]], tick: str) -> Table:
+    """One line a pair; a found source with other sensors than the true one gets a line of its own below."""
+    table = plain_table("source")
+    table.add_column("sensors", overflow="fold")
+    table.add_column("true", justify="right", no_wrap=True)
+    table.add_column("found", justify="right", no_wrap=True)
+    table.add_column("exact", justify="center", no_wrap=True)
+    for pair in pairs:
+        true, found = pair["true"], pair["found"]
+        if true is not None:
+            seen = number(found["probability"]) if found else "-"
+            name, sensors = Text(harmless(true["name"])), sensor_list(true["sensors"])
+            table.add_row(name, sensors, number(true["probability"]), seen, tick if pair["exact"] else "no")
+        if found is not None and not pair["exact"]:
+            below = "  found as" if true else f"{harmless(found['name'])} (spurious)"
+            seen = "" if true else number(found["probability"])
+            table.add_row(Text(below), sensor_list(found["sensors"]), "" if true else "-", seen, "" if true else "no")
+    return table
