@@ -24,4 +24,5 @@ def probability_by_subset(frequencies: NDArray[np.float64]) -> NDArray[np.float6
     np.log(rate, out=rate)
     subset_sums(rate, -1.0)
     rate[0] = 0.0
-    return -np.expm1(-rate)
+    probability: NDArray[np.float64] = -np.expm1(-rate)
+    return probability

@@ -5,7 +5,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from bica.data.patterns import PatternCounts
@@ -53,7 +52,7 @@ class FindBICA:
         ones = data.ones()
         sets = [(np.array([sensor]), 1.0) for sensor in np.flatnonzero(ones >= data.n_samples)]
         varying = np.flatnonzero((ones > 0) & (ones < data.n_samples))
-        sets += self._sources(data.project(varying), varying)
+        sets += self._sources(data.project(varying.tolist()), varying)
         model = _model_of(sets, data.sensors)
         noise = Noise.flips(fitted_flip_rate(model, data)) if self.noise == "estimate" else self.noise
         model = model.pick(model.order()).with_noise(noise)
@@ -67,7 +66,7 @@ class FindBICA:
         found = []
         for group in self._groups(self._linked(p_values)):
             group = group[np.argsort(-data.ones()[group], kind="stable")]  # the answer hardly depends on column order
-            part, part_p_values = data.project(group), p_values[np.ix_(group, group)]
+            part, part_p_values = data.project(group.tolist()), p_values[np.ix_(group, group)]
             solve = sources_by_pruning if self.prune else sources_by_lattice
             solved = solve(part, part_p_values, self._linked(part_p_values), self.min_probability)
             found += [(places[group[_members(sensors)]], probability) for sensors, probability in solved.items()]
@@ -83,7 +82,7 @@ class FindBICA:
         """T2: sensors that are linked, directly or through others."""
         if not self.split:
             return [np.arange(len(linked))] if len(linked) else []
-        n_groups, group = connected_components(csr_array(linked), directed=False)
+        n_groups, group = connected_components(linked.astype(np.int8), directed=False)
         return [np.flatnonzero(group == number) for number in range(n_groups)]
 
 
@@ -137,7 +136,8 @@ def probability_by_recursion(
         allowed = np.ones(off.size, dtype=bool) if allowed is None else allowed
         off_chances_with_gaps(off, off.copy(), allowed, min_probability)
     off[0] = 1.0
-    return np.subtract(1.0, off, out=off)
+    np.subtract(1.0, off, out=off)
+    return off
 
 
 def log_likelihood_if_exact(model: OrMixture, data: PatternCounts) -> float | None:

@@ -45,7 +45,7 @@ def _blocks(model: OrMixture) -> list[NDArray[np.int64]]:
 
 
 def _block_likelihood(model: OrMixture, data: PatternCounts, sensors: NDArray[np.int64]) -> Callable[[float], float]:
-    part, histogram = model.of_sensors(sensors), data.project(sensors).histogram()
+    part, histogram = model.of_sensors(sensors), data.project(sensors.tolist()).histogram()
     none = np.zeros(len(sensors))
     clean = pattern_table(part.mixing, part.probability, none, none)
     seen = np.flatnonzero(histogram)

@@ -13,9 +13,9 @@ _kernels: list[Any] = []
 def compiled(function: Kernel) -> Kernel:
     """Compile ``function`` on its first call, or load what an earlier run compiled."""
     try:
-        kernel = njit(cache=True, nogil=True)(function)
+        kernel = njit(cache=True, nogil=True, error_model="numpy")(function)
     except RuntimeError:  # neither the package's folder nor the user's cache can be written
-        kernel = njit(nogil=True)(function)
+        kernel = njit(nogil=True, error_model="numpy")(function)
     _kernels.append(kernel)
     return cast(Kernel, kernel)
 

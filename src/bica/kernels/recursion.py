@@ -2,7 +2,7 @@
 
 A table of silences (``subset_sums`` of a histogram) is worked through sensor by sensor. At sensor k it consists of
 blocks of 2^k cells, one for every way to condition on or merge the later sensors: cell 0 of a block is the weight of
-its all-quiet rows, cell l the chance that the source behind the set l is off. Two neighbouring blocks, "sensor k is
+its all-quiet rows, cell s the chance that the source behind the set s is off. Two neighbouring blocks, "sensor k is
 quiet" and "sensor k is anything", then give the sources that contain k: off-chance anything / off-chance quiet.
 """
 
@@ -23,9 +23,9 @@ def off_chances(silence: Table, min_probability: float) -> None:
         for start in range(0, silence.size, 2 * bit):
             quiet, anything = silence[start : start + bit], silence[start + bit : start + 2 * bit]
             alone = quiet[0] / anything[0]
-            for l in range(1, bit):
-                off = anything[l] / quiet[l]
-                anything[l] = 1.0 if off > surely_off else off
+            for rest in range(1, bit):
+                off = anything[rest] / quiet[rest]
+                anything[rest] = 1.0 if off > surely_off else off
             anything[0] = 1.0 if alone > surely_off else alone
         bit <<= 1
 
@@ -39,15 +39,15 @@ def off_chances_with_gaps(table: Table, silence: Table, allowed: NDArray[np.bool
         for start in range(0, table.size, 2 * bit):
             quiet, anything = table[start : start + bit], table[start + bit : start + 2 * bit]
             if silence[start + bit - 1] == 0.0:  # the sensor is never quiet here: a source of its own, always on
-                for l in range(1, bit):
-                    quiet[l] = anything[l]
-                    anything[l] = 1.0
+                for rest in range(1, bit):
+                    quiet[rest] = anything[rest]
+                    anything[rest] = 1.0
                 anything[0] = 0.0
                 continue
             alone = quiet[0] / anything[0] if anything[0] > 0.0 else 1.0
-            for l in range(1, bit):
-                off = anything[l] / quiet[l] if quiet[l] > 0.0 and allowed[l + bit] else 1.0
-                anything[l] = 1.0 if off > surely_off else off
+            for rest in range(1, bit):
+                off = anything[rest] / quiet[rest] if quiet[rest] > 0.0 and allowed[rest + bit] else 1.0
+                anything[rest] = 1.0 if off > surely_off else off
             anything[0] = 1.0 if alone > surely_off else alone
         bit <<= 1
 

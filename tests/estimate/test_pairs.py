@@ -1,0 +1,64 @@
+"""T1: the exact p-value of the permutation test."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import hypergeom
+
+from bica.data.patterns import PatternCounts
+from bica.estimate.pairs import dependent_pairs, pair_counts, pair_p_values
+from bica.kernels.pairs import fisher_tail
+
+tables = st.integers(1, 60).flatmap(
+    lambda t: st.tuples(
+        st.lists(st.booleans(), min_size=t, max_size=t), st.lists(st.booleans(), min_size=t, max_size=t)
+    )
+)
+
+
+@given(tables)
+@settings(max_examples=100, deadline=None)
+def test_the_p_value_is_the_hypergeometric_tail(columns):
+    first, second = np.array(columns)
+    p_value = pair_p_values(PatternCounts.of(np.array(columns).T))[0, 1]
+    both = int((first & second).sum())
+    assert np.isclose(p_value, hypergeom.sf(both - 1, first.size, first.sum(), second.sum()), rtol=1e-9, atol=1e-300)
+
+
+def test_extreme_tails_do_not_underflow_to_one():
+    assert fisher_tail(500.0, 500.0, 500.0, 10_000.0) < 1e-300
+    assert np.isclose(fisher_tail(60.0, 500.0, 500.0, 10_000.0), hypergeom.sf(59, 10_000, 500, 500), rtol=1e-9)
+
+
+def test_it_is_the_share_of_permutations_that_are_as_extreme():
+    rng = np.random.default_rng(0)
+    first, second = rng.random((2, 40)) < 0.4
+    both = (first & second).sum()
+    n_shuffles = 20_000
+    share = np.mean([(first & rng.permutation(second)).sum() >= both for _ in range(n_shuffles)])
+    p_value = pair_p_values(PatternCounts.of(np.column_stack([first, second])))[0, 1]
+    assert abs(share - p_value) < 4 * np.sqrt(p_value * (1 - p_value) / n_shuffles)
+
+
+def test_the_level_holds_over_all_pairs_of_independent_sensors():
+    rng = np.random.default_rng(1)
+    n_tables, level = 300, 0.05
+    false_alarms = sum(
+        dependent_pairs(pair_p_values(PatternCounts.of(rng.random((200, 8)) < 0.3)), level).any()
+        for _ in range(n_tables)
+    )
+    # Bonferroni with a discrete test stays below the level; four binomial standard deviations on top
+    assert false_alarms <= n_tables * level + 4 * np.sqrt(n_tables * level * (1 - level))
+
+
+def test_without_correction_the_level_holds_for_each_pair():
+    p_values = np.array([[1.0, 0.03], [0.03, 1.0]])
+    assert dependent_pairs(p_values, 0.05, corrected=False)[0, 1]
+    many = np.ones((10, 10))
+    many[0, 1] = many[1, 0] = 0.03
+    assert not dependent_pairs(many, 0.05).any()
+
+
+def test_pair_counts_add_weights():
+    data = PatternCounts.of([[1, 1, 0], [1, 0, 1]], sample_weight=[2, 3])
+    assert pair_counts(data).tolist() == [[5, 2, 3], [2, 2, 0], [3, 0, 3]]
