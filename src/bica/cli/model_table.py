@@ -88,7 +88,8 @@ def noise_words(false_alarm: Rate, miss: Rate) -> str:
     'false alarms at rates from 0 to 0.1000, misses at rate 0.2000'
     """
     if false_alarm == miss:
-        return "none" if miss == 0 else f"cells flipped {_rate_words(miss)}"
+        silent = miss == 0 or (isinstance(miss, tuple) and not any(miss))
+        return "none" if silent else f"cells flipped {_rate_words(miss)}"
     return f"false alarms {_rate_words(false_alarm)}, misses {_rate_words(miss)}"
 
 

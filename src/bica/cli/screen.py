@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping
+from io import TextIOWrapper
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -15,6 +16,8 @@ class Screen(Console):
     """A rich console that shows text as it is: names from files are data, not markup, emoji codes or highlights."""
 
     def __init__(self, stream: TextIO) -> None:
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal of plain letters shows the rest as escapes
         super().__init__(file=stream, highlight=False, markup=False, emoji=False)
 
     def on_broken_pipe(self) -> None:
@@ -39,4 +42,5 @@ def note(sentence: str) -> None:
 
 def print_json(content: Mapping[str, Any]) -> None:
     """The answer for programs, and nothing else, on standard output."""
-    print(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    sys.stdout.buffer.write(f"{text}\n".encode())  # JSON is UTF-8, whatever the terminal is
