@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from bica.methods import METHODS, method_named
 
 from bica.data.patterns import PatternCounts
-from bica.methods import METHODS, method_named
 from bica.model.fit import Fit
 from bica.model.or_mixture import OrMixture
 

@@ -10,8 +10,9 @@ from bica.estimate.closed_form import probability_by_subset
 from bica.estimate.findbica import probability_by_recursion
 from tests.reference import slow_induction
 
+
 @given(st.integers(1, 5), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_it_recovers_every_source_of_an_exact_distribution(n_sensors, data):
     probability = np.array(data.draw(st.lists(st.floats(0, 0.6), min_size=2**n_sensors - 1, max_size=2**n_sensors - 1)))
     frequencies = slow_induction.distribution(n_sensors, probability)

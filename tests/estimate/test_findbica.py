@@ -45,14 +45,14 @@ def random_mixture(n_sensors, n_sources, rng, probability=(0.05, 0.3), noise=0.0
 
 
 @given(histograms(), THRESHOLDS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_lattice_equals_the_recursion_of_the_paper(histogram, min_probability):
     expected = slow_findbica.find_bica(histogram, min_probability)
     np.testing.assert_allclose(probability_by_recursion(histogram, min_probability), expected, atol=1e-9)
 
 
 @given(histograms(), THRESHOLDS.filter(bool))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_findbica_without_reductions_reports_what_the_recursion_finds(histogram, min_probability):
     varying = [s for s in range(len(histogram).bit_length() - 1) if 0 < rows_of(histogram)[:, s].mean() < 1]
     data = PatternCounts.of(rows_of(histogram))
@@ -70,7 +70,7 @@ def test_findbica_without_reductions_reports_what_the_recursion_finds(histogram,
 
 
 @given(histograms(4), THRESHOLDS.filter(bool))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_pruning_alone_keeps_only_sources_that_the_recursion_finds_too(histogram, min_probability):
     data = PatternCounts.of(rows_of(histogram))
     settings_ = {"min_probability": min_probability, "significance": None, "split": False, "noise": Noise()}
@@ -87,7 +87,7 @@ def _by_columns(model):
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_on_exact_frequencies_every_source_returns(seed):
     rng = np.random.default_rng(seed)
     truth = random_mixture(6, 7, rng)

@@ -17,7 +17,7 @@ tables = st.integers(1, 60).flatmap(
 
 
 @given(tables)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_p_value_is_the_hypergeometric_tail(columns):
     first, second = np.array(columns)
     p_value = pair_p_values(PatternCounts.of(np.array(columns).T))[0, 1]

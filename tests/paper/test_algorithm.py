@@ -139,7 +139,7 @@ class TestMisprints:
         assert found.n_sources == 1
 
     @given(mixtures(n_sensors=4), st.integers(1, 3))
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     def test_t3_what_is_absent_on_the_first_sensors_is_the_restriction_of_no_source(self, mixture, k):
         columns, probability = mixture
         restricted = [column[:k] for column in columns]

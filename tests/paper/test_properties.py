@@ -104,7 +104,6 @@ class TestTheorem1:
 
 class TestIdentifiability:
     @given(st.integers(1, 3), st.data())
-    @settings(deadline=None)
     def test_basis_a_lone_sensor_needs_its_own_frequency_and_that_of_silence(self, n_sensors, data):
         probability = data.draw(st.lists(st.floats(0, 0.7), min_size=2**n_sensors - 1, max_size=2**n_sensors - 1))
         frequency = slow_induction.distribution(n_sensors, probability)
@@ -114,7 +113,7 @@ class TestIdentifiability:
             assert np.isclose(frequency[k] / (frequency[k] + frequency[0]), probability[k - 1])
 
     @given(st.integers(1, 4), st.data())
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     def test_the_induction_finds_every_probability_and_is_the_closed_form(self, n_sensors, data):
         probability = data.draw(st.lists(st.floats(0, 0.6), min_size=2**n_sensors - 1, max_size=2**n_sensors - 1))
         frequency = slow_induction.distribution(n_sensors, probability)
@@ -136,7 +135,7 @@ class TestIdentifiability:
         )
 
     @given(st.integers(1, 4), st.data())
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     def test_the_algorithm_finds_every_probability_of_an_exact_distribution(self, n_sensors, data):
         probability = data.draw(st.lists(st.floats(0, 0.6), min_size=2**n_sensors - 1, max_size=2**n_sensors - 1))
         frequency = slow_induction.distribution(n_sensors, probability)

@@ -11,7 +11,9 @@ def distribution(columns, probability):
         weight = Fraction(1)
         for on, p in zip(activity, probability, strict=True):
             weight *= p if on else 1 - p
-        pattern = tuple(int(any(on and c for on, c in zip(activity, row, strict=True))) for row in zip(*columns, strict=True))
+        pattern = tuple(
+            int(any(on and c for on, c in zip(activity, row, strict=True))) for row in zip(*columns, strict=True)
+        )
         chance[pattern] = chance.get(pattern, Fraction(0)) + weight
     return chance
 

@@ -1,1 +1,31 @@
-"""How far an answer is from the truth."""
+"""How far an answer is from the truth; the found side always comes first.
+
+>>> from bica.model.or_mixture import OrMixture
+>>> truth = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
+>>> compare_models(truth, truth).columns.f1
+1.0
+"""
+
+from bica.metrics.activity import activity_error_ratio
+from bica.metrics.columns import ColumnScore, column_score
+from bica.metrics.comparison import Comparison, compare_models
+from bica.metrics.matching import Match, hamming_distance, match_by_program, match_columns, match_greedily
+from bica.metrics.probability import ProbabilityError, transmission_probability_error
+from bica.metrics.structure import in_degree_error, structure_error
+
+__all__ = [
+    "ColumnScore",
+    "Comparison",
+    "Match",
+    "ProbabilityError",
+    "activity_error_ratio",
+    "column_score",
+    "compare_models",
+    "hamming_distance",
+    "in_degree_error",
+    "match_by_program",
+    "match_columns",
+    "match_greedily",
+    "structure_error",
+    "transmission_probability_error",
+]

@@ -1,1 +1,23 @@
-"""Problems with known answers."""
+"""Problems with known answers: networks, activity over time, and the rows that sensors show of them.
+
+>>> import numpy as np
+>>> problem = simulate(topology("one"), 100, np.random.default_rng(7))
+>>> problem.activity.shape, problem.rows.shape
+((100, 6), (100, 10))
+"""
+
+from bica.simulate.activity import markov_activity
+from bica.simulate.problem import Problem, simulate
+from bica.simulate.random_networks import random_network
+from bica.simulate.topologies import EVALUATION, TOPOLOGIES, Evaluation, topology
+
+__all__ = [
+    "EVALUATION",
+    "TOPOLOGIES",
+    "Evaluation",
+    "Problem",
+    "markov_activity",
+    "random_network",
+    "simulate",
+    "topology",
+]

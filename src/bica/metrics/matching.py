@@ -1,0 +1,145 @@
+"""Which found source stands for which true one (the paper's structure matching problem)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
+from scipy.sparse import csr_array, eye_array, kron, vstack
+
+from bica.metrics.pairs import mixing_pair, probabilities
+
+Solver = Callable[[NDArray[np.int64]], NDArray[np.int64]]  # a square cost -> the column chosen for each row
+NONE = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Match:
+    """The found sources in the order of the true ones; leftover found sources are dropped."""
+
+    order: NDArray[np.int64]  # (n_sources,), the found source for each true one, -1 where none is left
+    mixing: NDArray[np.bool_]  # (n_sensors, n_sources), the found columns in that order, zero where none is left
+    probability: NDArray[np.float64]  # (n_sources,), the found probabilities likewise
+    cost: int  # what was minimised: wrong cells, and n_sensors times the ones of each column left over
+    n_wrong: int  # cells in which ``mixing`` differs from the truth
+
+    @property
+    def hamming_distance(self) -> float:
+        """Wrong cells as a share of all cells of the true mixing; 0 if it has none."""
+        return self.n_wrong / self.mixing.size if self.mixing.size else 0.0
+
+
+def match_columns(found: ArrayLike, truth: ArrayLike, probability: ArrayLike) -> Match:
+    """MatchPG: the assignment of found columns to true ones with the fewest wrong cells.
+
+    The narrower matrix is filled up with zero columns. A found column that goes to a zero column of the truth costs
+    ``n_sensors`` times its ones, as published, so wide columns are rather placed than left over. ``probability``
+    belongs to the found columns. Of several best assignments one with the most exact columns is taken, and then the
+    columns themselves decide, never their order. Time up to n^3 for n sources, memory n^2.
+
+    >>> match = match_columns([[1, 0, 1], [0, 1, 1]], [[1, 1], [0, 1]], [0.2, 0.0, 0.5])  # the paper's two sensors
+    >>> match.order, match.probability, match.hamming_distance
+    (array([0, 2]), array([0.2, 0.5]), 0.0)
+    """
+    return _match(found, truth, probability, _assign)
+
+
+def match_by_program(found: ArrayLike, truth: ArrayLike, probability: ArrayLike) -> Match:
+    """The same as the paper's integer program: same cost, much slower; among equally good ones it may choose another.
+
+    >>> match_by_program([[1, 0, 1], [0, 1, 1]], [[1, 1], [0, 1]], [0.2, 0.0, 0.5]).cost
+    2
+    """
+    return _match(found, truth, probability, _solve_program)
+
+
+def match_greedily(found: ArrayLike, truth: ArrayLike, probability: ArrayLike) -> Match:
+    """Keep as many of the most probable found sources as there are true ones, then match those; the rest cost nothing.
+
+    >>> match_greedily([[1, 0, 1], [0, 1, 1]], [[1, 1], [0, 1]], [0.2, 0.4, 0.5]).order
+    array([1, 2])
+    """
+    left, right = mixing_pair(found, truth)
+    chance = probabilities(probability, left.shape[1], "the found probability")
+    by_column = _by_column(left, chance)
+    kept = by_column[np.argsort(-chance[by_column], kind="stable")][: right.shape[1]]
+    match = _match(left[:, kept], right, chance[kept], _assign)
+    return replace(match, order=np.append(kept, NONE)[match.order])  # NONE, the last place, stays NONE
+
+
+def hamming_distance(found: ArrayLike, truth: ArrayLike) -> float:
+    """Share of wrong cells in the mixing after ``match_columns`` (the paper's normalised Hamming distance).
+
+    Sources that were not found count as zero columns, so an empty answer scores the share of ones in the truth.
+
+    >>> hamming_distance([[1, 0, 1], [1, 1, 1]], [[1, 1], [0, 1]])
+    0.25
+    """
+    left, right = mixing_pair(found, truth)
+    return match_columns(left, right, np.zeros(left.shape[1])).hamming_distance
+
+
+def matching_cost(found: NDArray[np.bool_], truth: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """What each pair costs, a row a true column and a column a found one, both filled up with zero columns.
+
+    >>> matching_cost(np.array([[True, False], [True, True]]), np.array([[True], [False]]))
+    array([[1, 2],
+           [4, 2]])
+    """
+    size = max(found.shape[1], truth.shape[1])
+    true_ones, found_ones = (np.pad(m.sum(axis=0), (0, size - m.shape[1])) for m in (truth, found))
+    cost: NDArray[np.int64] = true_ones[:, None] + found_ones
+    cost[: truth.shape[1], : found.shape[1]] -= 2 * _common_ones(truth, found)
+    cost[true_ones == 0] *= len(truth)
+    return cost
+
+
+def _common_ones(truth: NDArray[np.bool_], found: NDArray[np.bool_]) -> NDArray[np.int64]:
+    common: NDArray[np.int64] = (csr_array(truth.T.astype(np.int64)) @ csr_array(found.astype(np.int64))).toarray()
+    return common
+
+
+def _match(found: ArrayLike, truth: ArrayLike, probability: ArrayLike, solver: Solver) -> Match:
+    left, right = mixing_pair(found, truth)
+    chance = probabilities(probability, left.shape[1], "the found probability")
+    by_left, by_right = _by_column(left, chance), _by_column(right, np.zeros(right.shape[1]))
+    cost = matching_cost(left[:, by_left], right[:, by_right])
+    chosen = solver(cost)
+    partner = np.append(by_left, np.full(cost.shape[0] - by_left.size, NONE))[chosen]
+    order = np.empty_like(by_right)
+    order[by_right] = partner[: by_right.size]
+    mixing = np.pad(left, ((0, 0), (0, 1)))[:, order]  # NONE, the last place, is the column of zeros added there
+    total = int(cost[np.arange(len(cost)), chosen].sum())
+    return Match(order, mixing, np.append(chance, 0.0)[order], total, int((mixing != right).sum()))
+
+
+def _by_column(mixing: NDArray[np.bool_], probability: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The order of the sources that depends on what they are, not on where they stand."""
+    keys = [probability, *np.packbits(mixing, axis=0)]
+    return np.lexsort(keys).astype(np.int64)
+
+
+def _assign(cost: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of the cheapest assignments one with the most exact columns; the whole numbers stay exact below 2^53."""
+    chosen: NDArray[np.int64] = linear_sum_assignment(cost * (len(cost) + 1) + (cost > 0))[1]
+    return chosen
+
+
+def _solve_program(cost: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The program's unknowns a[i, j] say that found column i goes to true column j; rows and columns sum to 1."""
+    size = len(cost)
+    if not size:
+        return np.empty(0, dtype=np.int64)
+    ones, one_each = np.ones((1, size)), eye_array(size)
+    sums = vstack([kron(one_each, ones), kron(ones, one_each)])
+    solution = milp(
+        cost.T.ravel(),
+        integrality=np.ones(size * size, dtype=np.int64),
+        bounds=Bounds(0, 1),
+        constraints=LinearConstraint(sums.tocsr(), 1, 1),
+        options={"mip_rel_gap": 0},
+    )
+    assert solution.x is not None, solution.message  # a square cost always has an assignment
+    chosen: NDArray[np.int64] = solution.x.reshape(size, size).argmax(axis=0)
+    return chosen
