@@ -64,7 +64,7 @@ class TestMixing:
 
     def test_bars_are_the_probabilities(self):
         _, bars = panels(mixing_chart(MODEL))
-        assert drawn(bars["layer"][0], "line", "probability", "label") == [
+        assert drawn(bars, "line", "probability", "label") == [
             ("cat", 0.2, "0.200"),
             ("source2", 0.5, "0.500"),
         ]
@@ -81,7 +81,7 @@ class TestOverview:
     def test_sources_stand_beside_it(self):
         *_, cells, bars = panels(overview_chart(np.zeros((4, 3), bool), MODEL))
         assert len(layer_values(cells, 1)) == 3
-        assert [value for _, value in drawn(bars["layer"][0], "line", "probability")] == [0.2, 0.5]
+        assert [value for _, value in drawn(bars, "line", "probability")] == [0.2, 0.5]
 
 
 class TestFoundAndTrue:

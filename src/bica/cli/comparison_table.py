@@ -1,5 +1,6 @@
 """Found sources beside the true ones."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,29 +9,31 @@ from rich.table import Table
 from rich.text import Text
 
 from bica.cli.model_table import number, plain_table, sensor_list
+from bica.metrics.pairs import aligned
 from bica.model.or_mixture import OrMixture
 from bica.report.names import harmless
-from bica.report.pairing import Pair, aligned, paired_sources
+from bica.report.pairing import paired_sources
 
 
 def comparison_values(found: OrMixture, truth: OrMixture) -> list[dict[str, Any]]:
     """One entry a true source, then one a found source that stands for none; None where there is nothing."""
-    found = aligned(found, truth)
-    return [_values(pair, found, truth) for pair in paired_sources(found, truth)]
+    seen = aligned(found, truth)
+    return [
+        {
+            "true": _source(truth, pair.true, truth.sensors),
+            "found": _source(seen, pair.found, truth.sensors),
+            "exact": pair.exact,
+        }
+        for pair in paired_sources(found, truth)
+    ]
 
 
-def _values(pair: Pair, found: OrMixture, truth: OrMixture) -> dict[str, Any]:
-    true = _source(truth, pair.true)
-    seen = _source(found, pair.found)
-    return {"true": true, "found": seen, "exact": pair.exact}
-
-
-def _source(model: OrMixture, source: int | None) -> dict[str, Any] | None:
+def _source(model: OrMixture, source: int | None, sensors: Sequence[str]) -> dict[str, Any] | None:
     if source is None:
         return None
     return {
         "name": model.source_names()[source],
-        "sensors": [model.sensors[i] for i in np.flatnonzero(model.mixing[:, source])],
+        "sensors": [sensors[i] for i in np.flatnonzero(model.mixing[:, source])],
         "probability": float(model.probability[source]),
     }
 

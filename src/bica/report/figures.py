@@ -10,11 +10,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from bica.metrics.pairs import aligned
 from bica.model.or_mixture import OrMixture
 from bica.report import look
 from bica.report.look import Grid, Values, cell_size, font_size, heading, layers, marks_at, short_number, styled
 from bica.report.names import distinct_names
-from bica.report.pairing import Pair, aligned, paired_sources
+from bica.report.pairing import Pair, paired_sources
 
 import altair as alt  # isort: skip (look.py says first what to install)
 
