@@ -29,18 +29,16 @@ def exact_runs(method: FindBICA, n_sensors: int, n_sources: int, n_samples: int)
 
 def main() -> None:
     print("# Recovery by FindBICA, no noise\n\n    python benchmarks/bench_recovery.py\n")
-    print(
-        "Random networks, columns of 2–4 ones, p ~ U(0.05, 0.3), ε = 0.02, seeds 0–99; wanted: exact in 9 of 10 at T = 10 000.\n"
-    )
+    print("Random networks, columns of 2–4 ones, p ~ U(0.05, 0.3), ε = 0.02, seeds 0–99.")
+    print("Wanted: exact in 9 of 10 runs at T = 10 000.\n")
     print("| m = n | T | reductions | exact of 100 | recall | spurious |\n| --- | --- | --- | --- | --- | --- |")
     variants = {"T1–T3": FindBICA(), "T1, T2": FindBICA(prune=False), "none": FindBICA(significance=None, prune=False)}
     for n_samples in (1000, 10_000):
         for name, method in variants.items():
             exact, recall, spurious = exact_runs(method, 10, 10, n_samples)
             print(f"| 10 | {n_samples} | {name} | {exact} | {recall:.3f} | {spurious:.2f} |")
-    print(
-        "\nBundled networks, ε = 0.01, T = 5000:\n\n| network | sensors | found of true | spurious |\n| --- | --- | --- | --- |"
-    )
+    print("\nBundled networks, ε = 0.01, T = 5000:\n")
+    print("| network | sensors | found of true | spurious |\n| --- | --- | --- | --- |")
     for name in ("abilene", "geant2009", "btnorthamerica"):
         known = example(name)
         truth = OrMixture(known.mixing, known.probability, sensors=known.sensors)

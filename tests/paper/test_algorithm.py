@@ -113,8 +113,8 @@ class TestMisprints:
     def test_the_lone_last_sensor_uses_only_silence_and_itself(self):
         frequency = slow_induction.distribution(2, [0.4, 0.3, 0.2])
         assert probability_by_recursion(frequency, 0.0)[2] == pytest.approx(0.3)
-        # as printed the product runs over l = 1..2^m - 1 except 2^(m-1) + 1: it takes in the placeholder p_1 = F(x_1 = 0)
-        # and leaves out the last source
+        # as printed the product runs over l = 1..2^m - 1 except 2^(m-1) + 1: it takes in the placeholder
+        # p_1 = F(x_1 = 0) and leaves out the last source
         conditioned_on_quiet_x2 = frequency[:2].sum()
         placeholder = frequency[0] / conditioned_on_quiet_x2
         printed = frequency[2] / ((1 - placeholder) * (1 - 0.4))

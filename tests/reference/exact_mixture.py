@@ -11,9 +11,8 @@ def distribution(columns, probability):
         weight = Fraction(1)
         for on, p in zip(activity, probability, strict=True):
             weight *= p if on else 1 - p
-        pattern = tuple(
-            int(any(on and c for on, c in zip(activity, row, strict=True))) for row in zip(*columns, strict=True)
-        )
+        reached = [column for on, column in zip(activity, columns, strict=True) if on]
+        pattern = tuple(int(any(column[i] for column in reached)) for i in range(len(columns[0])))
         chance[pattern] = chance.get(pattern, Fraction(0)) + weight
     return chance
 
