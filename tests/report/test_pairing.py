@@ -19,7 +19,7 @@ def test_order_of_sources_and_sensors_does_not_matter():
 
 
 def test_a_near_miss_is_paired_but_not_exact():
-    found = OrMixture([[1], [1], [1], [0]], [0.1], sensors=list("abcd"))
+    found = OrMixture([[1], [0], [0], [0]], [0.1], sensors=list("abcd"))
     assert paired_sources(found, TRUTH) == [Pair(0, 0, False), Pair(1, None, False), Pair(2, None, False)]
 
 

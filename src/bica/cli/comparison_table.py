@@ -33,7 +33,7 @@ def _source(model: OrMixture, source: int | None, sensors: Sequence[str]) -> dic
         return None
     return {
         "name": model.source_names()[source],
-        "sensors": [sensors[i] for i in np.flatnonzero(model.mixing[:, source])],
+        "sensors": [sensors[i] for i in np.flatnonzero(model.mixing[:, source]).tolist()],
         "probability": float(model.probability[source]),
     }
 

@@ -19,14 +19,16 @@ class Network:
     topology: str | None = None
     sensors: int | None = None
     sources: int | None = None
-    reach: tuple[int, int] | None = None
+    column_weight: tuple[int, int] | None = None
     probability: tuple[float, float] | None = None
     flip_rate: float | None = None
     false_alarm: float | None = None
     miss: float | None = None
 
     def __post_init__(self) -> None:
-        random = any(setting is not None for setting in (self.sensors, self.sources, self.reach, self.probability))
+        random = any(
+            setting is not None for setting in (self.sensors, self.sources, self.column_weight, self.probability)
+        )
         if (self.model is not None) + (self.topology is not None) + random > 1:
             raise click.UsageError("Give one network: --model, --topology, or the settings of a random one.")
         if self.flip_rate is not None and (self.false_alarm is not None or self.miss is not None):
@@ -45,7 +47,7 @@ class Network:
         return bica.simulate.random_network(
             self.sensors or 10,
             self.sources or 10,
-            column_weight=self.reach or (2, 4),
+            column_weight=self.column_weight or (2, 4),
             probability=self.probability or (0.05, 0.3),
             rng=rng,
         )

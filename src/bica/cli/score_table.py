@@ -1,34 +1,38 @@
 """All measures of a found model, with what each means."""
 
-from rich.console import Console
+from collections.abc import Mapping
 
-from bica.cli.model_table import number, plain_table
-from bica.metrics import Comparison
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from bica.cli.model_table import number
 
 MEANING = {
     "n_found": "sources in MODEL",
     "n_true": "sources in TRUTH",
-    "n_exact": "found with exactly the true sensors",
-    "precision": "share of the found sources that are true",
-    "recall": "share of the true sources that were found",
-    "f1": "both in one number; 1 is best",
-    "mean_probability_error": "mean difference of probability over the exact ones",
-    "max_probability_error": "largest such difference",
-    "hamming_distance": "share of wrong cells after matching; 0 is best",
-    "in_degree_error": "difference of the number of edges into sensors; 0 is best",
-    "structure_error": "wrong entries of the sensor graph; 0 is best",
-    "transmission_probability_error": "divergence of the matched probabilities; 0 is best",
-    "n_missing": "true sources without a match",
+    "n_exact": "found with exactly their sensors",
+    "precision": "exact among the found",
+    "recall": "exact among the true",
+    "f1": "both in one; 1 is perfect",
+    "mean_probability_error": "over the exact ones",
+    "max_probability_error": "over the exact ones",
+    "hamming_distance": "share of wrong cells in the mixing",
+    "in_degree_error": "sources of a sensor, off in total",
+    "structure_error": "sources of a pair, off in total",
+    "transmission_probability_error": "divergence of the probabilities",
+    "n_missing": "true sources that none stands for",
+    "activity_error_ratio": "share of wrong cells in the activity",
 }
 
 
-def show_score(screen: Console, comparison: Comparison) -> None:
+def show_score(screen: Console, measures: Mapping[str, float | None]) -> None:
     """One line a measure."""
-    table = plain_table("measure")
-    table.columns[0].max_width = None
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("measure", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("meaning", overflow="fold")
-    for name, value in comparison.as_dict().items():
+    table.add_column("meaning")
+    for name, value in measures.items():
         table.add_row(name, _value(value), MEANING[name])
     screen.print(table)
 

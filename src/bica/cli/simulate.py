@@ -21,7 +21,7 @@ chance = click.FloatRange(0, 1, max_open=True)
 @click.option("--samples", type=click.IntRange(min=1), default=1000, show_default=True, help="How many rows.")
 @click.option("--sensors", type=click.IntRange(min=1), help="Columns of a random network.  [default: 10]")
 @click.option("--sources", type=click.IntRange(min=1), help="Sources of a random network.  [default: 10]")
-@click.option("--reach", type=(int, int), metavar="LOW HIGH", help="Sensors of each source.  [default: 2 4]")
+@click.option("--column-weight", type=(int, int), metavar="LOW HIGH", help="Sensors of each source.  [default: 2 4]")
 @click.option("--probability", type=(float, float), metavar="LOW HIGH", help="Of each source.  [default: 0.05 0.3]")
 @click.option("--topology", metavar="NAME", help="A fixed network, not a random one: one, two, three or four.")
 @click.option("--model", metavar="MODEL", help="The network and the noise of a model file.")
@@ -62,7 +62,7 @@ def simulate(
     check_table_names(output, activity)
     check_outputs(force, output, truth, activity)
     rng = np.random.default_rng(seed)
-    with waiting("drawing rows"):
+    with waiting("drawing rows", compiles=False):
         problem = bica.simulate.simulate(wanted.build(rng), samples, rng, persistence)
         write_file(output, table_bytes(problem.rows, problem.model.sensors, output), force)
         if activity is not None:

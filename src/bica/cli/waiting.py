@@ -14,9 +14,9 @@ PATIENCE = 2.0  # seconds; shorter work stays quiet
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[None]:
+def waiting(what: str, *, compiles: bool = True) -> Iterator[None]:
     """Tell the person at the terminal that ``what`` is going on, and how far loops that report have come."""
-    if not compiled_before():
+    if compiles and not compiled_before():
         note("compiling, once: the first run after an install takes some seconds more")
     if notes().is_terminal:
         with _shown(what):

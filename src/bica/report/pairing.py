@@ -27,8 +27,10 @@ def paired_sources(found: OrMixture, truth: OrMixture) -> list[Pair]:
     """
     seen = aligned(found, truth)
     match = match_columns(seen.mixing, truth.mixing, seen.probability)
-    shared = (match.mixing & truth.mixing).any(axis=0)
-    same = (match.mixing == truth.mixing).all(axis=0)
-    pairs = [Pair(j, int(k) if shared[j] else None, bool(same[j])) for j, k in enumerate(match.order)]
+    columns = zip(match.order.tolist(), match.mixing.T, truth.mixing.T, strict=True)
+    pairs = [
+        Pair(j, k if (seen_there & there).any() else None, bool((seen_there == there).all()))
+        for j, (k, seen_there, there) in enumerate(columns)
+    ]
     spurious = sorted(set(range(found.n_sources)) - {pair.found for pair in pairs})
     return pairs + [Pair(None, k, False) for k in spurious]
