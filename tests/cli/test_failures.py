@@ -7,10 +7,10 @@ import warnings
 
 import click
 import pytest
-from tests.cli.conftest import shell, write_model
 
 from bica import errors
 from bica.cli.failures import plain_errors
+from tests.cli.conftest import shell, write_model
 
 CODES = {
     errors.DataError: 3,

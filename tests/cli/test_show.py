@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from tests.cli.conftest import MODEL, shell, write_model
 
 HOSTILE = ["[red]alert[/red]", "bell\x07\x1b[31m", ":smile:", "two\nlines", "back\u202ewards", "日本", ""]

@@ -10,6 +10,8 @@ import click
 from bica.cli.options import force_option, json_option
 
 if TYPE_CHECKING:
+    from altair import TopLevelMixin
+
     from bica.model.fit import Fit
     from bica.model.or_mixture import OrMixture
 
@@ -89,10 +91,10 @@ def _write_folder(folder: Path, found: Fit, truth: OrMixture, table: Path) -> No
     except OSError as error:
         raise OutputError(f"{folder} cannot be made: {error.strerror or error}") from error
     found.save(folder / "model.json", overwrite=True)
-    charts = (
-        overview_chart(rows, found.model, n_samples),
-        found_and_true_chart(found.model, truth),
-        network_chart(found.model),
-    )
-    for name, chart in zip(PICTURES, charts, strict=True):
+    charts: dict[str, TopLevelMixin] = {
+        "overview.png": overview_chart(rows, found.model, n_samples),
+        "found-and-true.png": found_and_true_chart(found.model, truth),
+        "network.png": network_chart(found.model),
+    }
+    for name, chart in charts.items():
         save_picture(chart, folder / name, overwrite=True)
