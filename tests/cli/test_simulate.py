@@ -43,22 +43,6 @@ def test_it_is_the_library_that_draws(run, tmp_path):
 def test_every_setting_of_a_random_network_counts(run, tmp_path):
     shape = ("--sensors", "6", "--sources", "4", "--column-weight", "3", "3", "--probability", "0.5", "0.6")
     noise = ("--false-alarm", "0.1", "--miss", "0.2")
-    words = [
-        "--sensors",
-        "6",
-        "--sources",
-        "4",
-        "--column-weight",
-        "3",
-        "3",
-        "--probability",
-        "0.5",
-        "0.6",
-        "--false-alarm",
-        "0.1",
-        "--miss",
-        "0.2",
-    ]
     shown = run("simulate", "-o", tmp_path / "t.csv", "--truth", tmp_path / "m.json", *shape, *noise)
     assert shown.exit_code == 0
     model = OrMixture.load(tmp_path / "m.json")
