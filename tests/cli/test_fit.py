@@ -84,7 +84,8 @@ def test_measurements_are_cut_at_a_threshold(run, tmp_path, words):
 
 def test_a_column_may_hold_weights(run, tmp_path):
     counts = PatternCounts.of(ROWS)
-    lines = [",".join(map(str, [*row, weight])) for row, weight in zip(counts.rows().astype(int), counts.weights)]
+    weighted = np.column_stack([counts.rows(), counts.weights]).astype(int)
+    lines = [",".join(map(str, row)) for row in weighted]
     (tmp_path / "t.csv").write_text("\n".join(["hall,door,yard,how often", *lines]))
     assert run("fit", tmp_path / "t.csv", "--weights", "how often", "-o", tmp_path / "m.json").exit_code == 0
     found = Fit.load(tmp_path / "m.json")

@@ -77,22 +77,19 @@ def _check_folder(folder: Path, force: bool) -> None:
 
 
 def _write_folder(folder: Path, found: Fit, truth: OrMixture, table: Path) -> None:
-    from bica.data.chunks import unpacked
-    from bica.data.tables import open_table
+    from bica.cli.table_files import read_rows
     from bica.errors import OutputError
     from bica.report.figures import found_and_true_chart, network_chart, overview_chart
     from bica.report.pictures import save_picture
 
-    words = next(open_table(table).chunks()).words[:ROWS_DRAWN]
-    rows = unpacked(words, found.model.n_sensors)
-    n_samples = int(found.n_samples or 0)
+    rows = read_rows(str(table), found.model.sensors)
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder} cannot be made: {error.strerror or error}") from error
     found.save(folder / "model.json", overwrite=True)
     charts: dict[str, TopLevelMixin] = {
-        "overview.png": overview_chart(rows, found.model, n_samples),
+        "overview.png": overview_chart(rows[:ROWS_DRAWN], found.model, len(rows)),
         "found-and-true.png": found_and_true_chart(found.model, truth),
         "network.png": network_chart(found.model),
     }
