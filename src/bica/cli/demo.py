@@ -55,7 +55,9 @@ def demo(output: str | None, force: bool, as_json: bool) -> None:
         print_json({"sources": comparison_values(found.model, truth)})
     else:
         screen = screen_for()
-        screen.print(f"{truth.n_sensors} paths, {data.n_samples:g} moments, and the links found behind them:")
+        screen.print(
+            f"{truth.n_sensors} paths watched over {data.n_samples:g} moments, and how often each link is down:"
+        )
         show_comparison(screen, found.model, truth)
     note("next, with a table of your own: bica fit TABLE.csv -o model.json")
 

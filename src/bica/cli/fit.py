@@ -26,7 +26,7 @@ def _thresholds(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
 @click.command()
 @click.argument("table")
 @output_option("Write the model here; - is standard output.")
-@click.option("--method", default="findbica", show_default=True, help="How to learn.")
+@click.option("--method", metavar="NAME", default="findbica", show_default=True, help="How to learn.")
 @click.option(
     "--min-probability", type=float, metavar="NUMBER", help="Drop rarer sources; the method decides if not given."
 )

@@ -10,7 +10,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 json_option = click.option("--json", "as_json", is_flag=True, help="Print plain JSON for programs, not a table.")
 force_option = click.option("--force", is_flag=True, help="Overwrite files that exist.")
 seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Where chance starts from."
+    "--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Where chance starts from."
 )
 
 

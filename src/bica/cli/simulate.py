@@ -18,17 +18,21 @@ chance = click.FloatRange(0, 1, max_open=True)
 @output_option("Write the table here: .csv or .parquet, or - for CSV on standard output.", required=True)
 @click.option("--truth", metavar="FILE", help="Write the true model here.")
 @click.option("--activity", metavar="FILE", help="Write here which sources were on, row by row.")
-@click.option("--samples", type=click.IntRange(min=1), default=1000, show_default=True, help="How many rows.")
-@click.option("--sensors", type=click.IntRange(min=1), help="Columns of a random network.  [default: 10]")
-@click.option("--sources", type=click.IntRange(min=1), help="Sources of a random network.  [default: 10]")
+@click.option(
+    "--samples", type=click.IntRange(min=1), metavar="N", default=1000, show_default=True, help="How many rows."
+)
+@click.option("--sensors", type=click.IntRange(min=1), metavar="N", help="Columns of a random network.  [default: 10]")
+@click.option("--sources", type=click.IntRange(min=1), metavar="N", help="Sources of a random network.  [default: 10]")
 @click.option("--column-weight", type=(int, int), metavar="LOW HIGH", help="Sensors of each source.  [default: 2 4]")
 @click.option("--probability", type=(float, float), metavar="LOW HIGH", help="Of each source.  [default: 0.05 0.3]")
 @click.option("--topology", metavar="NAME", help="A fixed network, not a random one: one, two, three or four.")
 @click.option("--model", metavar="MODEL", help="The network and the noise of a model file.")
-@click.option("--flip-rate", type=chance, help="How often a sensor shows the opposite.")
-@click.option("--false-alarm", type=chance, help="How often a sensor shows 1 in place of 0.")
-@click.option("--miss", type=chance, help="How often a sensor shows 0 in place of 1.")
-@click.option("--persistence", type=click.FloatRange(min=1), help="Mean number of rows for which a source stays on.")
+@click.option("--flip-rate", type=chance, metavar="RATE", help="How often a sensor shows the opposite.")
+@click.option("--false-alarm", type=chance, metavar="RATE", help="How often a sensor shows 1 in place of 0.")
+@click.option("--miss", type=chance, metavar="RATE", help="How often a sensor shows 0 in place of 1.")
+@click.option(
+    "--persistence", type=click.FloatRange(min=1), metavar="L", help="Mean number of rows for which a source stays on."
+)
 @seed_option
 @force_option
 @json_option

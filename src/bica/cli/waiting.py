@@ -40,8 +40,12 @@ def _shown(what: str) -> Iterator[None]:
     timer = Timer(PATIENCE, bar.start)
     timer.daemon = True
     timer.start()
+
+    def move(part: str, done: int, total: int | None) -> None:
+        bar.update(task, description=f"{what}: {part}", completed=done, total=total)
+
     try:
-        with listening(lambda part, done, total: bar.update(task, description=part, completed=done, total=total)):
+        with listening(move):
             yield
     finally:
         timer.cancel()
