@@ -1,7 +1,8 @@
 """Files that appear whole or not at all."""
 
 import os
-import tempfile
+import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,14 +13,15 @@ from bica.errors import OutputError
 def write_whole(path: str | Path, content: str | bytes, *, overwrite: bool = False) -> None:
     """Write ``content`` beside ``path`` first, then move it there in one step.
 
-    >>> folder = tempfile.TemporaryDirectory()
+    >>> from tempfile import TemporaryDirectory
+    >>> folder = TemporaryDirectory()
     >>> write_whole(Path(folder.name) / "note.txt", "all of it")
     >>> os.listdir(folder.name)
     ['note.txt']
     """
     target = check_target(path, overwrite=overwrite)
-    data = content.encode() if isinstance(content, str) else content
-    with _plainly(target):
+    with _plainly(path):
+        data = content.encode() if isinstance(content, str) else content
         if _is_device(target):  # a pipe or /dev/null is written into, never replaced
             target.write_bytes(data)
         else:
@@ -27,30 +29,30 @@ def write_whole(path: str | Path, content: str | bytes, *, overwrite: bool = Fal
 
 
 def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
-    """Refuse before the work what could not be written after it."""
-    target = Path(path)
-    with _plainly(target):
+    """Refuse before the work what could not be written after it; a link stands for what it points to."""
+    with _plainly(path):
+        target = Path(path).resolve()
         if target.is_dir():
-            raise OutputError(f"{target} is a folder; name a file")
+            raise OutputError(f"{path} is a folder; name a file")
         if not target.parent.is_dir():
-            raise OutputError(f"{target} cannot be written: there is no folder {target.parent}")
+            raise OutputError(f"{path} cannot be written: there is no folder {target.parent}")
         if _is_device(target):
             return target
         if target.exists() and not overwrite:
-            raise OutputError(f"{target} exists already; choose another name or ask to overwrite it (--force)")
+            raise OutputError(f"{path} exists already; choose another name or ask to overwrite it (--force)")
         if not os.access(target.parent, os.W_OK):
-            raise OutputError(f"{target} cannot be written: the folder {target.parent} may not be written into")
+            raise OutputError(f"{path} cannot be written: the folder {target.parent} may not be written into")
     return target
 
 
 @contextmanager
-def _plainly(target: Path) -> Iterator[None]:
+def _plainly(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OutputError:
         raise
-    except OSError as error:
-        raise OutputError(f"{target} cannot be written: {error.strerror or error}") from error
+    except (OSError, ValueError, RuntimeError) as error:  # the disk, the path or the text; a link that leads to itself
+        raise OutputError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _is_device(target: Path) -> bool:
@@ -58,20 +60,15 @@ def _is_device(target: Path) -> bool:
 
 
 def _move_into_place(target: Path, content: bytes) -> None:
-    handle, draft = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    draft = target.with_name(f".bica-{secrets.token_hex(8)}")  # in the same folder: a move within it is one step
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(draft, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(draft, 0o666 & ~_umask())
+        if target.exists():
+            shutil.copymode(target, draft)
         os.replace(draft, target)
     except BaseException:
-        os.unlink(draft)
+        draft.unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -20,6 +20,13 @@ def listening(listener: Listener) -> Iterator[None]:
         _listener.reset(token)
 
 
+def report(what: str, done: int, total: int | None) -> None:
+    """Tell whoever listens that ``done`` steps are done, of ``total`` where that is known."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(what, done, total)
+
+
 def tracked(items: Iterable[Item], what: str, total: int | None = None) -> Iterator[Item]:
     """Pass ``items`` on, reporting after each.
 

@@ -106,6 +106,10 @@ class PatternCounts:
         """How often each sensor was on: (n_sensors,)."""
         return self.weights @ self.rows()
 
+    def times_seen(self) -> NDArray[np.float64]:
+        """In how many rows each sensor was observed: (n_sensors,)."""
+        return self.weights @ unpacked(self.seen(), self.n_sensors)
+
     def project(self, sensors: Sequence[str] | Sequence[int]) -> PatternCounts:
         """The table with these columns only, by name or by number, in this order."""
         columns = [self.sensors.index(s) if isinstance(s, str) else int(s) for s in sensors]

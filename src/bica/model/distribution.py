@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from bica.data.chunks import packed, unpacked
@@ -14,6 +14,7 @@ from bica.kernels.channel import apply_channel
 from bica.kernels.mixture import mix_source
 
 TABLE_LIMIT = 24
+GAP_LIMIT = 1 << 33  # cells of all tables from which missing cells are summed out: about a minute of work
 Rates = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
@@ -27,7 +28,8 @@ def pattern_table(
     n_sensors = mixing.shape[0]
     if n_sensors > TABLE_LIMIT:
         raise LimitError(
-            f"{n_sensors} connected sensors have 2^{n_sensors} patterns; exact probabilities end at {TABLE_LIMIT}"
+            f"a table of all patterns of {n_sensors} sensors needs 2^{n_sensors} cells, but exact probabilities end at "
+            f"{TABLE_LIMIT} connected sensors; choose fewer with `of_sensors`"
         )
     table = np.zeros(2**n_sensors)
     table[0] = 1.0
@@ -45,10 +47,12 @@ def connected_groups(mixing: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int
     >>> [(a.tolist(), b.tolist()) for a, b in connected_groups(np.array([[1, 0], [0, 1], [1, 0]], dtype=bool))]
     [([0, 2], [0]), ([1], [1])]
     """
-    links = csr_array(mixing.astype(np.int8))
-    _, group = connected_components(links @ links.T, directed=False)
-    for number in range(group.max(initial=-1) + 1):
-        sensors = np.flatnonzero(group == number)
+    n_sensors, n_sources = mixing.shape
+    sensor, source = np.nonzero(mixing)
+    edges = coo_array((np.ones(sensor.size), (sensor, n_sensors + source)), shape=(n_sensors + n_sources,) * 2)
+    _, group = connected_components(edges, directed=False)
+    for number in np.unique(group[:n_sensors]):
+        sensors = np.flatnonzero(group[:n_sensors] == number)
         yield sensors, np.flatnonzero(mixing[sensors].any(axis=0))
 
 
@@ -62,7 +66,7 @@ def log_probability(
         table = pattern_table(
             mixing[np.ix_(sensors, sources)], probability[sources], rates[0][sensors], rates[1][sensors]
         )
-        chance = _chance(table, np.ascontiguousarray(on[:, sensors]), np.ascontiguousarray(known[:, sensors]))
+        chance = _chance(table, on[:, sensors], known[:, sensors])
         with np.errstate(divide="ignore"):
             total += np.log(chance)
     return total
@@ -70,18 +74,25 @@ def log_probability(
 
 def _chance(table: NDArray[np.float64], on: NDArray[np.bool_], known: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Look each row up in a table from which the cells it did not observe were summed out."""
-    cell, mask = packed(on)[:, 0], packed(known)[:, 0]
+    sets, set_of_row = np.unique(packed(np.ascontiguousarray(known))[:, 0], return_inverse=True)
+    if sets.size * table.size > GAP_LIMIT:
+        raise LimitError(
+            f"missing cells leave {sets.size} different sets of {on.shape[1]} connected sensors, too many to sum out "
+            "exactly; drop the sensors with most gaps"
+        )
     chance = np.empty(len(on))
-    for observed in np.unique(mask):
-        rows = np.flatnonzero(mask == observed)
-        chance[rows] = _summed_out(table, int(observed))[cell[rows]]
+    for number in range(sets.size):
+        rows = np.flatnonzero(set_of_row == number)
+        observed = np.flatnonzero(known[rows[0]])
+        cells = packed(np.ascontiguousarray(on[np.ix_(rows, observed)]))[:, 0]
+        chance[rows] = _of_observed(table, observed)[cells]
     return chance
 
 
-def _summed_out(table: NDArray[np.float64], observed: int) -> NDArray[np.float64]:
+def _of_observed(table: NDArray[np.float64], observed: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The table of the observed sensors alone: each of the others, last first, halves it."""
     n_sensors = table.size.bit_length() - 1
-    for sensor in range(n_sensors):
-        if not observed >> sensor & 1:
-            quiet_and_on = table.reshape(-1, 2, 1 << sensor)
-            table = np.repeat(quiet_and_on.sum(axis=1, keepdims=True), 2, axis=1).reshape(-1)
+    for sensor in sorted(set(range(n_sensors)) - set(observed.tolist()), reverse=True):
+        pairs = table.reshape(-1, 2, 1 << sensor)
+        table = (pairs[:, 0] + pairs[:, 1]).reshape(-1)
     return table

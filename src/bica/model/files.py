@@ -1,16 +1,27 @@
-"""The model file: one JSON document, checked strictly when it is read. Never pickle."""
+"""The model file: one JSON document, checked strictly when it is read. Never pickle.
+
+Everything here is plain values, so that a model can be shown without loading NumPy. JSON has no infinity: a
+log-likelihood of minus infinity is the text ``"-inf"``, and an error that is not known is left out.
+"""
 
 import json
-from collections.abc import Mapping
+import math
+import sys
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any
 
-from bica.errors import ModelFileError
+from bica.errors import ModelError, ModelFileError
+from bica.model.names import as_distinct_names, as_name
 from bica.output import write_whole
 
 SCHEMA = "bica-model"
 VERSION = 1
+BYTES_LIMIT = 1 << 28
+CELLS_LIMIT = 1 << 30  # of the mixing matrix: a small file could otherwise ask for more memory than there is
+DEPTH_LIMIT = 50
 Rate = float | tuple[float, ...]
 
 
@@ -43,7 +54,7 @@ def document_text(document: ModelDocument) -> str:
         "sensors": list(document.sensors),
         "sources": [_source_json(source, document.sensors) for source in document.sources],
         "noise": {"false_alarm": document.false_alarm, "miss": document.miss},
-        "fitted": dict(document.fitted),
+        "fitted": {name: as_json(document.fitted[name]) for name in FITTED if name in document.fitted},
     }
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -65,85 +76,182 @@ def write_document(document: ModelDocument, path: str | Path, *, overwrite: bool
 def read_document(path: str | Path) -> ModelDocument:
     """Read and check a model file; whatever is wrong with it comes out as one sentence."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        with open(path, "rb") as file:
+            content = file.read(BYTES_LIMIT + 1)
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise ModelFileError(f"{path} is not a model file: it is not UTF-8 text") from error
-    return parse_document(text, str(path))
+    except ValueError as error:  # a path that no system accepts
+        raise ModelFileError(f"{str(path)!r} cannot be read: {error}") from error
+    return parse_document(content, str(path))
 
 
-def parse_document(text: str, origin: str) -> ModelDocument:
-    """The document in ``text``; ``origin`` names it in errors."""
+def parse_document(content: str | bytes, origin: str) -> ModelDocument:
+    """The document in ``content``; ``origin`` names it in errors."""
+    if len(content) > BYTES_LIMIT:
+        raise ModelFileError(f"{origin} is not a model file: it is longer than {BYTES_LIMIT >> 20} MiB")
     try:
-        content = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+        text = content if isinstance(content, str) else content.decode("utf-8")
+        value = json.loads(text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_named_once)
+    except UnicodeDecodeError as error:
+        raise ModelFileError(f"{origin} is not a model file: it is not UTF-8 text") from error
+    except RecursionError as error:
+        raise ModelFileError(f"{origin} is not a model file: it is nested too deeply") from error
+    except ValueError as error:
         raise ModelFileError(f"{origin} is not a model file, or was cut short: {error}") from error
-    check = _Checker(origin)
-    check.that(isinstance(content, dict) and content.get("schema") == SCHEMA, f'no "schema": "{SCHEMA}" in it')
-    version = content.get("version")
-    check.that(version == VERSION, f"it has version {version!r}, but only {VERSION} can be read here")
-    sensors = check.names(content.get("sensors"))
-    fitted = content.get("fitted", {})
-    check.that(isinstance(fitted, dict), '"fitted" is not an object')
-    false_alarm, miss = check.noise(content.get("noise"), len(sensors))
-    return ModelDocument(sensors, check.sources(content.get("sources"), sensors), false_alarm, miss, fitted)
+    try:
+        return _document(value)
+    except ModelError as error:
+        raise ModelFileError(f"{origin} is not a valid model file: {error}") from error
 
 
-def _refuse_constant(constant: str) -> Any:
-    raise ValueError(f"{constant} is not a number")
+def _finite(number: str) -> float:
+    if not math.isfinite(float(number)):
+        raise ValueError(f"{number} is not a finite number")
+    return float(number)
 
 
-@dataclass(frozen=True, slots=True)
-class _Checker:
-    origin: str
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        raise ValueError("an object has two entries of the same name")
+    return entries
 
-    def that(self, condition: bool, complaint: str) -> None:
-        if not condition:
-            raise ModelFileError(f"{self.origin} is not a valid model file: {complaint}")
 
-    def names(self, value: Any) -> tuple[str, ...]:
-        self.that(
-            isinstance(value, list) and all(isinstance(v, str) for v in value), '"sensors" is not a list of names'
-        )
-        self.that(len(set(value)) == len(value), "two sensors have the same name")
-        return tuple(value)
+def _document(value: Any) -> ModelDocument:
+    _check(isinstance(value, dict) and value.get("schema") == SCHEMA, f'no "schema": "{SCHEMA}" in it')
+    version = value.get("version")
+    known = type(version) is int and version == VERSION
+    _check(known, f"it has version {shortened(version)}, but only {VERSION} can be read here")
+    _check_entries(value, "the file", {"schema", "version", "sensors", "sources", "noise"}, {"fitted"})
+    _check(isinstance(value["sensors"], list), '"sensors" is not a list of names')
+    sensors = as_distinct_names(value["sensors"], "a sensor name")
+    false_alarm, miss = _noise(value["noise"], len(sensors))
+    return ModelDocument(
+        sensors, _sources(value["sources"], sensors), false_alarm, miss, _fitted(value.get("fitted", {}))
+    )
 
-    def probability(self, value: Any, what: str) -> float:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        self.that(number and 0 <= value <= 1, f"{what} is {value!r}, which is no number in [0, 1]")
-        return float(value)
 
-    def noise(self, value: Any, n_sensors: int) -> tuple[Rate, Rate]:
-        self.that(isinstance(value, dict) and {"false_alarm", "miss"} <= value.keys(), '"noise" lacks its two rates')
-        false_alarm, miss = (self._rate(value[name], name, n_sensors) for name in ("false_alarm", "miss"))
-        return false_alarm, miss
+def _check(condition: bool, complaint: str) -> None:
+    if not condition:
+        raise ModelError(complaint)
 
-    def _rate(self, value: Any, name: str, n_sensors: int) -> Rate:
-        if not isinstance(value, list):
-            return self.probability(value, f"the {name} rate")
-        self.that(len(value) == n_sensors, f"there are {len(value)} {name} rates for {n_sensors} sensors")
-        return tuple(self.probability(rate, f"a {name} rate") for rate in value)
 
-    def sources(self, value: Any, sensors: tuple[str, ...]) -> tuple[SourceEntry, ...]:
-        self.that(isinstance(value, list), '"sources" is not a list')
-        place = {name: i for i, name in enumerate(sensors)}
-        entries = tuple(self._source(entry, number, place) for number, entry in enumerate(value, 1))
-        self.that(len({entry.sensors for entry in entries}) == len(entries), "two sources have the same sensors")
-        return entries
+def _check_entries(value: Any, what: str, needed: Collection[str], possible: Collection[str] = ()) -> None:
+    _check(isinstance(value, dict), f"{what} is not an object")
+    for name in sorted(needed):
+        _check(name in value, f'{what} has no "{name}"')
+    for name in value:
+        _check(name in needed or name in possible, f"{what} has an unknown entry {shortened(name)}")
 
-    def _source(self, value: Any, number: int, place: Mapping[str, int]) -> SourceEntry:
-        what = f"source {number}"
-        self.that(isinstance(value, dict), f"{what} is not an object")
-        names, error, name = value.get("sensors"), value.get("error"), value.get("name")
-        self.that(isinstance(names, list) and len(names) > 0, f"{what} lists no sensors")
-        for sensor in names:
-            self.that(isinstance(sensor, str) and sensor in place, f"{what} names an unknown sensor {sensor!r}")
-        self.that(len(set(names)) == len(names), f"{what} lists a sensor twice")
-        self.that(name is None or isinstance(name, str), f"the name of {what} is not text")
-        return SourceEntry(
-            sensors=tuple(sorted(place[sensor] for sensor in names)),
-            probability=self.probability(value.get("probability"), f"the probability of {what}"),
-            error=None if error is None else self.probability(error, f"the error of {what}"),
-            name=name,
-        )
+
+def _number(value: Any, what: str, least: float = -math.inf, most: float = math.inf) -> float:
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    inside = plain and least <= value <= most and abs(value) <= sys.float_info.max  # whole numbers may lie beyond
+    _check(inside, f"{what} is {shortened(value)}, but must be a number in [{least:g}, {most:g}]")
+    return float(value) + 0.0  # makes -0.0 an ordinary zero
+
+
+def _noise(value: Any, n_sensors: int) -> tuple[Rate, Rate]:
+    _check_entries(value, '"noise"', {"false_alarm", "miss"})
+    false_alarm, miss = (_rate(value[name], f"{name} rate", n_sensors) for name in ("false_alarm", "miss"))
+    n_rates = n_sensors if isinstance(false_alarm, tuple) or isinstance(miss, tuple) else 1
+    for a, b in zip(_of_each(false_alarm, n_rates), _of_each(miss, n_rates), strict=True):
+        _check(a + b < 1, "a sensor's false_alarm and miss rates add up to 1 or more, so it tells nothing")
+    return false_alarm, miss
+
+
+def _rate(value: Any, what: str, n_sensors: int) -> Rate:
+    if not isinstance(value, list):
+        return _number(value, f"the {what}", 0, 1)
+    _check(len(value) == n_sensors, f"there are {len(value)} {what}s for {n_sensors} sensors")
+    return tuple(_number(rate, f"a {what}", 0, 1) for rate in value)
+
+
+def _of_each(rate: Rate, n_rates: int) -> tuple[float, ...]:
+    return rate if isinstance(rate, tuple) else (rate,) * n_rates
+
+
+def _sources(value: Any, sensors: tuple[str, ...]) -> tuple[SourceEntry, ...]:
+    _check(isinstance(value, list), '"sources" is not a list')
+    fits = len(value) * len(sensors) <= CELLS_LIMIT
+    _check(fits, f"{len(value)} sources times {len(sensors)} sensors are more cells than memory is sure to hold")
+    place = {name: i for i, name in enumerate(sensors)}
+    entries = tuple(_source(entry, f"source {number}", place) for number, entry in enumerate(value, 1))
+    _check(len({entry.sensors for entry in entries}) == len(entries), "two sources have the same sensors")
+    return entries
+
+
+def _source(value: Any, what: str, place: Mapping[str, int]) -> SourceEntry:
+    _check_entries(value, what, {"sensors", "probability"}, {"error", "name"})
+    names, error, name = value["sensors"], value.get("error"), value.get("name")
+    _check(isinstance(names, list) and len(names) > 0, f"{what} lists no sensors")
+    for sensor in names:
+        if not isinstance(sensor, str) or sensor not in place:
+            raise ModelError(f"{what} names an unknown sensor {shortened(sensor)}")
+    _check(len(set(names)) == len(names), f"{what} lists a sensor twice")
+    return SourceEntry(
+        sensors=tuple(sorted(place[sensor] for sensor in names)),
+        probability=_number(value["probability"], f"the probability of {what}", 0, 1),
+        error=None if error is None else _number(error, f"the error of {what}", 0),
+        name=None if name is None else as_name(name, f"the name of {what}") or None,
+    )
+
+
+def _fitted(value: Any) -> dict[str, Any]:
+    _check_entries(value, '"fitted"', (), FITTED)
+    return {name: check(value[name], name) for name, check in FITTED.items() if value.get(name) is not None}
+
+
+def _words(value: Any, what: str) -> str:
+    _check(value != "", f"{what} is empty")
+    return as_name(value, what)
+
+
+def _log_likelihood(value: Any, what: str) -> float | str:
+    return "-inf" if value == "-inf" else _number(value, what)
+
+
+def _count(value: Any, what: str) -> int:
+    _check(type(value) is int and value >= 0, f"{what} is {shortened(value)}, but must be a count")
+    return int(value)
+
+
+def _truth(value: Any, what: str) -> bool:
+    _check(isinstance(value, bool), f"{what} is {shortened(value)}, but must be true or false")
+    return bool(value)
+
+
+def _diagnostics(value: Any, what: str) -> dict[str, Any]:
+    _check(isinstance(value, dict), f"{what} is {shortened(value)}, but must be an object")
+    return dict(as_json(value))
+
+
+FITTED: Mapping[str, Callable[[Any, str], Any]] = {
+    "by": _words,
+    "method": _words,
+    "n_samples": lambda value, what: _number(value, what, 0),
+    "log_likelihood": _log_likelihood,
+    "n_iter": _count,
+    "converged": _truth,
+    "diagnostics": _diagnostics,
+}
+
+
+def as_json(value: Any, depth: int = DEPTH_LIMIT) -> Any:
+    """Plain values that JSON can hold, with the entries of objects in order; also from NumPy's values.
+
+    >>> as_json({"worst": -math.inf, "by": ("a", None)})
+    {'by': ['a', None], 'worst': '-inf'}
+    """
+    _check(depth > 0, "it is nested too deeply")
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return float(value) + 0.0 if math.isfinite(value) else str(float(value))
+    if isinstance(value, list | tuple):
+        return [as_json(part, depth - 1) for part in value]
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: as_json(value[key], depth - 1) for key in sorted(value)}
+    if hasattr(value, "tolist"):
+        return as_json(value.tolist(), depth)
+    raise ModelError(f"a model file cannot hold {shortened(value)}; diagnostics are numbers, text, lists and mappings")

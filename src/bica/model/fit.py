@@ -11,41 +11,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
-from bica.model.files import ModelDocument, read_document, write_document
+from bica.errors import ModelError
+from bica.model.checks import as_numbers
+from bica.model.files import ModelDocument, as_json, read_document, write_document
 from bica.model.or_mixture import OrMixture
 from bica.version import __version__
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """A model learned from data, with how it was learned and how sure it is."""
+    """A model learned from data, with how it was learned and how sure it is.
+
+    >>> fit = Fit(OrMixture([[1, 1], [0, 1]], [0.2, 0.5]), method="by hand", probability_error=[0.01, np.inf])
+    >>> fit.probability_error
+    array([0.01,  nan])
+    """
 
     model: OrMixture  # sources by falling probability, then by columns
     method: str = "given"
     n_samples: float | None = None
-    log_likelihood: float | None = None
-    probability_error: NDArray[np.float64] | None = None  # (n_sources,), standard errors where the method has them
+    log_likelihood: float | None = None  # minus infinity if the data are impossible
+    probability_error: NDArray[np.float64] | None = None  # (n_sources,), standard errors; NaN where there is none
     n_iter: int = 1
     converged: bool = True
     diagnostics: Mapping[str, Any] = field(default_factory=dict)  # plain values that JSON can hold
 
+    def __post_init__(self) -> None:
+        if not self.method:
+            raise ModelError("a fit needs the name of its method")
+        if self.n_samples is not None and not 0 <= self.n_samples < np.inf:
+            raise ModelError(f"n_samples cannot be {self.n_samples:g}")
+        if self.log_likelihood is not None and not self.log_likelihood < np.inf:
+            raise ModelError(f"a log-likelihood cannot be {self.log_likelihood:g}")
+        if self.probability_error is not None:
+            object.__setattr__(self, "probability_error", _checked_errors(self.probability_error, self.model.n_sources))
+
     def document(self) -> ModelDocument:
         """The fit in the plain values of a model file."""
         given = self.model.document()
-        errors = [None] * self.model.n_sources if self.probability_error is None else self.probability_error.tolist()
-        sources = tuple(replace(source, error=error) for source, error in zip(given.sources, errors, strict=True))
+        errors = np.full(self.model.n_sources, np.nan) if self.probability_error is None else self.probability_error
+        known = [None if np.isnan(error) else float(error) for error in errors]
+        sources = tuple(replace(source, error=error) for source, error in zip(given.sources, known, strict=True))
         return replace(given, sources=sources, fitted=self._fitted())
 
     def _fitted(self) -> dict[str, Any]:
-        return {
-            "by": f"bica {__version__}",
-            "method": self.method,
-            "n_samples": self.n_samples,
-            "log_likelihood": self.log_likelihood,
-            "n_iter": self.n_iter,
-            "converged": self.converged,
-            "diagnostics": dict(self.diagnostics),
-        }
+        told = {name: as_json(getattr(self, name)) for name in _FITTED if getattr(self, name) is not None}
+        return {} if told == _GIVEN else {"by": f"bica {__version__}", **told}
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write a model file with the errors and how the model was found."""
@@ -58,17 +69,28 @@ class Fit:
 
     @staticmethod
     def of_document(document: ModelDocument) -> Fit:
-        """The fit that a model file describes."""
-        errors = [source.error for source in document.sources]
-        known = {name: document.fitted[name] for name in _FITTED if document.fitted.get(name) is not None}
-        return Fit(
-            OrMixture.of_document(document),
-            probability_error=None if not errors or None in errors else np.array(errors, dtype=float),
-            **known,
-        )
+        """The fit that a model file describes; a model that was not learned is ``given``."""
+        errors = np.array([np.nan if source.error is None else source.error for source in document.sources])
+        told = {name: document.fitted[name] for name in _FITTED if name in document.fitted}
+        if "log_likelihood" in told:
+            told["log_likelihood"] = float(told["log_likelihood"])  # "-inf" is text there
+        known = None if np.isnan(errors).all() else errors
+        return Fit(OrMixture.of_document(document), probability_error=known, **told)
 
 
 _FITTED = ("method", "n_samples", "log_likelihood", "n_iter", "converged", "diagnostics")
+_GIVEN = {"method": "given", "n_iter": 1, "converged": True, "diagnostics": {}}
+
+
+def _checked_errors(values: Any, n_sources: int) -> NDArray[np.float64]:
+    errors = as_numbers(values, "probability_error")
+    if errors.shape != (n_sources,):
+        raise ModelError(f"the model has {n_sources} sources, but probability_error has shape {errors.shape}")
+    if (errors < 0).any():
+        raise ModelError(f"a standard error cannot be {errors.min():g}")
+    errors[~np.isfinite(errors)] = np.nan
+    errors.flags.writeable = False
+    return errors
 
 
 class Method(Protocol):

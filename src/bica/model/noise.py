@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bica.errors import ModelError
+from bica.model.checks import as_chances
 
 Rate = float | tuple[float, ...]
 
@@ -25,15 +26,14 @@ class Noise:
     (array([0. , 0.1]), array([0.2, 0.2]))
     """
 
-    false_alarm: Rate = 0.0
-    miss: Rate = 0.0
+    false_alarm: Rate
+    miss: Rate
 
     def __init__(self, false_alarm: ArrayLike = 0.0, miss: ArrayLike = 0.0) -> None:
         object.__setattr__(self, "false_alarm", _checked_rate("false_alarm", false_alarm))
         object.__setattr__(self, "miss", _checked_rate("miss", miss))
-        if self.n_sensors is not None:
-            self.rates(self.n_sensors)
-        if (np.add(self.false_alarm, self.miss) >= 1).any():
+        false_alarms, misses = self.rates(self.n_sensors if self.n_sensors is not None else 1)
+        if (false_alarms + misses >= 1).any():
             raise ModelError("a sensor's false_alarm and miss rates add up to 1 or more, so it tells nothing")
 
     @classmethod
@@ -56,14 +56,11 @@ class Noise:
         for name, rate in (("false_alarm", self.false_alarm), ("miss", self.miss)):
             if isinstance(rate, tuple) and len(rate) != n_sensors:
                 raise ModelError(f"noise gives {len(rate)} {name} rates for {n_sensors} sensors")
-        return (np.array(np.broadcast_to(self.false_alarm, n_sensors)), np.array(np.broadcast_to(self.miss, n_sensors)))
+        return np.array(np.broadcast_to(self.false_alarm, n_sensors)), np.array(np.broadcast_to(self.miss, n_sensors))
 
     def of_sensors(self, sensors: Sequence[int] | NDArray[np.int64]) -> Noise:
         """The noise of these sensors only."""
-        false_alarm, miss = (
-            np.asarray(r)[list(sensors)] if isinstance(r, tuple) else r for r in (self.false_alarm, self.miss)
-        )
-        return Noise(false_alarm, miss)
+        return Noise(*(_of_sensors(rate, sensors) for rate in (self.false_alarm, self.miss)))
 
     def apply(self, rows: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
         """What the sensors show of ``rows``."""
@@ -73,12 +70,12 @@ class Noise:
         return rows ^ (rng.random(rows.shape) < np.where(rows, miss, false_alarm))
 
 
+def _of_sensors(rate: Rate, sensors: Sequence[int] | NDArray[np.int64]) -> Rate:
+    return tuple(rate[i] for i in sensors) if isinstance(rate, tuple) else rate
+
+
 def _checked_rate(name: str, rate: ArrayLike) -> Rate:
-    values = np.asarray(rate, dtype=float)
+    values = as_chances(rate, name)
     if values.ndim > 1:
         raise ModelError(f"{name} is one number or one number a sensor, not an array of {values.ndim} dimensions")
-    if not ((values >= 0) & (values < 1)).all():
-        raise ModelError(
-            f"{name} must lie in [0, 1), but {values[~((values >= 0) & (values < 1))].flat[0]:g} was given"
-        )
     return float(values) if values.ndim == 0 else tuple(values.tolist())

@@ -14,10 +14,13 @@ from bica.data.chunks import packed
 from bica.data.patterns import PatternCounts
 from bica.errors import ModelError
 from bica.kernels.bits import Words
+from bica.model.checks import as_bits, as_chances, as_places
 from bica.model.distribution import log_probability, pattern_table
 from bica.model.export import to_networkx
 from bica.model.files import ModelDocument, SourceEntry, read_document, write_document
+from bica.model.names import as_distinct_names, as_name, told_apart
 from bica.model.noise import Noise
+from bica.model.twins import merged_twins
 
 if TYPE_CHECKING:
     import networkx
@@ -49,17 +52,19 @@ class OrMixture:
         sensors: Sequence[str] | None = None,
         names: Sequence[str | None] | None = None,
     ) -> None:
-        mixing, probability = _checked_mixing(mixing), np.array(probability, dtype=float)
-        _check_probability(probability, mixing.shape[1])
-        sensors = tuple(sensors) if sensors is not None else default_sensors(mixing.shape[0])
-        names = tuple(names) if names is not None else (None,) * mixing.shape[1]
-        _check_names(sensors, names, mixing)
-        noise = noise or Noise()
-        noise.rates(mixing.shape[0])
-        mixing, probability, names = _merged(mixing, probability, names)
-        mixing.flags.writeable = probability.flags.writeable = False
-        for field, value in zip(self.__slots__, (mixing, probability, noise, sensors, names), strict=True):
+        bits, chances = as_bits(mixing, "mixing"), as_chances(probability, "probability")
+        sensors = default_sensors(bits.shape[0]) if sensors is None else as_distinct_names(sensors, "a sensor name")
+        names = (None,) * bits.shape[1] if names is None else tuple(map(_source_name, names))
+        _check_shapes(bits, chances, sensors, names)
+        noise = _checked_noise(noise, bits.shape[0])
+        bits, chances, names = merged_twins(bits, chances, names)
+        bits.flags.writeable = chances.flags.writeable = False
+        for field, value in zip(self.__slots__, (bits, chances, noise, sensors, names), strict=True):
             object.__setattr__(self, field, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and unpickled models go through the door again, so that their arrays are read-only too."""
+        return _rebuilt, (self.mixing, self.probability, self.noise, self.sensors, self.names)
 
     @property
     def n_sensors(self) -> int:
@@ -99,12 +104,12 @@ class OrMixture:
             yield int(source), self.sensors[sensor]
 
     def source_names(self) -> tuple[str, ...]:
-        """The name of every source: the user's, or ``source1``, ``source2``, ... by place."""
-        return tuple(name or f"source{j + 1}" for j, name in enumerate(self.names))
+        """A name for every source, no two alike: the user's, or ``source1``, ``source2``, ... by place."""
+        return told_apart(name or f"source{j + 1}" for j, name in enumerate(self.names))
 
     def pick(self, sources: Sequence[int] | NDArray[np.int64]) -> OrMixture:
         """The model with these sources only, in this order."""
-        chosen = np.asarray(sources, dtype=int)
+        chosen = as_places(sources, self.n_sources, "source")
         names = tuple(self.names[j] for j in chosen)
         return OrMixture(
             self.mixing[:, chosen], self.probability[chosen], self.noise, sensors=self.sensors, names=names
@@ -112,12 +117,12 @@ class OrMixture:
 
     def order(self) -> NDArray[np.int64]:
         """Sources by falling probability, then by their sensors: never at random."""
-        by_column = np.lexsort(self.mixing[::-1])[::-1]  # sources that reach the first sensors come first
-        return by_column[np.argsort(-self.probability[by_column], kind="stable")]
+        keys = [*~self.mixing[::-1], -self.probability]  # the last key counts first; then the first sensor, and so on
+        return np.lexsort(keys)
 
     def of_sensors(self, sensors: Sequence[int] | NDArray[np.int64]) -> OrMixture:
         """What is left of the model when only these sensors are watched."""
-        chosen = np.asarray(sensors, dtype=int)
+        chosen = as_places(sensors, self.n_sensors, "sensor")
         names = [self.sensors[i] for i in chosen]
         noise = self.noise.of_sensors(chosen)
         return OrMixture(self.mixing[chosen], self.probability, noise, sensors=names, names=self.names)
@@ -126,9 +131,17 @@ class OrMixture:
         """The same sources behind other sensors."""
         return OrMixture(self.mixing, self.probability, noise, sensors=self.sensors, names=self.names)
 
-    def observe(self, activity: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """What noise-free sensors show of ``activity`` (n_samples, n_sources)."""
-        return activity @ self.mixing.T  # on booleans, @ is exactly OR over ANDs
+    def observe(self, activity: ArrayLike) -> NDArray[np.bool_]:
+        """What noise-free sensors show of ``activity`` (n_samples, n_sources).
+
+        >>> OrMixture([[1, 1], [0, 1]], [0.2, 0.5]).observe([[1, 0], [1, 1]])
+        array([[ True, False],
+               [ True,  True]])
+        """
+        on = as_bits(activity, "activity")
+        if on.shape[1] != self.n_sources:
+            raise ModelError(f"the model has {self.n_sources} sources, but activity has {on.shape[1]} columns")
+        return on @ self.mixing.T  # on booleans, @ is exactly OR over ANDs
 
     def draw_activity(self, n_samples: int, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Which sources are on, row by row, each on its own: (n_samples, n_sources)."""
@@ -148,14 +161,29 @@ class OrMixture:
 
     def log_probability(self, data: PatternCounts) -> NDArray[np.float64]:
         """The log of the chance of each distinct row of ``data``; missing cells may be anything."""
-        if data.n_sensors != self.n_sensors:
-            raise ModelError(f"the model has {self.n_sensors} sensors, but the data have {data.n_sensors}")
+        self._check_sensors(data.sensors)
         return log_probability(
             self.mixing, self.probability, self.noise.rates(self.n_sensors), data.patterns, data.seen()
         )
 
+    def _check_sensors(self, sensors: tuple[str, ...]) -> None:
+        """Names that were made up here match any others; given names must be the same in the same order."""
+        if len(sensors) != self.n_sensors:
+            raise ModelError(f"the model has {self.n_sensors} sensors, but the data have {len(sensors)}")
+        unnamed = default_sensors(self.n_sensors)
+        if sensors != self.sensors and unnamed not in (sensors, self.sensors):
+            i = next(i for i in range(self.n_sensors) if sensors[i] != self.sensors[i])
+            raise ModelError(
+                f"sensor {i} is {self.sensors[i]!r} in the model but {sensors[i]!r} in the data; "
+                "put the columns in the model's order"
+            )
+
     def log_likelihood(self, data: Any) -> float:
-        """The log of the chance of all rows of ``data`` together; each group of connected sensors may have up to 24."""
+        """The log of the chance of all rows of ``data`` together; each group of connected sensors may have up to 24.
+
+        >>> OrMixture([[1, 1], [0, 1]], [0.2, 0.5]).log_likelihood([[0, 1]])  # the second sensor is never on alone
+        -inf
+        """
         counts = PatternCounts.of(data)
         return float(counts.weights @ self.log_probability(counts))
 
@@ -173,9 +201,9 @@ class OrMixture:
         mixing = np.zeros((len(document.sensors), len(document.sources)), dtype=bool)
         for j, source in enumerate(document.sources):
             mixing[list(source.sensors), j] = True
-        probability = [source.probability for source in document.sources]
-        noise = Noise(document.false_alarm, document.miss)
+        probability = np.array([source.probability for source in document.sources])
         names = [source.name for source in document.sources]
+        noise = Noise(document.false_alarm, document.miss)
         return OrMixture(mixing, probability, noise, sensors=document.sensors, names=names)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -202,53 +230,33 @@ def default_sensors(n_sensors: int) -> tuple[str, ...]:
     return tuple(f"x{i}" for i in range(n_sensors))
 
 
-def _checked_mixing(mixing: ArrayLike) -> NDArray[np.bool_]:
-    values = np.array(mixing)
-    if values.ndim != 2:
-        raise ModelError(f"mixing has {values.ndim} dimensions; it needs two, sensors by sources")
-    if values.size and not np.isin(values, (0, 1)).all():
-        raise ModelError("mixing may hold 0 and 1 only")
-    return values.astype(bool)
+def _rebuilt(mixing: Any, probability: Any, noise: Noise, sensors: Any, names: Any) -> OrMixture:
+    return OrMixture(mixing, probability, noise, sensors=sensors, names=names)
 
 
-def _check_probability(probability: NDArray[np.float64], n_sources: int) -> None:
-    if probability.shape != (n_sources,):
-        raise ModelError(f"mixing has {n_sources} columns, but probability has shape {probability.shape}")
-    outside = probability[~((probability >= 0) & (probability <= 1))]
-    if outside.size:
-        raise ModelError(f"a probability must lie in [0, 1], but {outside[0]:g} was given")
+def _source_name(name: str | None) -> str | None:
+    return None if name is None else as_name(name, "a source name") or None
 
 
-def _check_names(sensors: tuple[str, ...], names: tuple[str | None, ...], mixing: NDArray[np.bool_]) -> None:
+def _check_shapes(
+    mixing: NDArray[np.bool_],
+    probability: NDArray[np.float64],
+    sensors: tuple[str, ...],
+    names: tuple[str | None, ...],
+) -> None:
+    if probability.shape != (mixing.shape[1],):
+        raise ModelError(f"mixing has {mixing.shape[1]} columns, but probability has shape {probability.shape}")
     if (len(sensors), len(names)) != mixing.shape:
         raise ModelError(
             f"mixing is {mixing.shape[0]} by {mixing.shape[1]}, but there are {len(sensors)} sensor "
             f"names and {len(names)} source names"
         )
-    if len(set(sensors)) < len(sensors):
-        raise ModelError("sensor names must differ from each other")
 
 
-def _either(probability: NDArray[np.float64]) -> float:
-    """The chance that at least one of these sources is on."""
-    return float(probability[0]) if probability.size == 1 else float(1 - np.prod(1 - probability))
-
-
-def _merged(
-    mixing: NDArray[np.bool_], probability: NDArray[np.float64], names: tuple[str | None, ...]
-) -> tuple[NDArray[np.bool_], NDArray[np.float64], tuple[str | None, ...]]:
-    """Drop empty columns and merge equal ones, keeping the place and the name of the first."""
-    place: dict[bytes, int] = {}
-    twins: list[list[int]] = []
-    for j, column in enumerate(mixing.T):
-        if column.any():
-            key = np.packbits(column).tobytes()
-            if key not in place:
-                place[key] = len(twins)
-                twins.append([])
-            twins[place[key]].append(j)
-    if len(twins) == mixing.shape[1]:
-        return mixing, probability, names
-    first = [group[0] for group in twins]
-    merged = np.array([_either(probability[group]) for group in twins])
-    return mixing[:, first], merged, tuple(next((names[j] for j in g if names[j]), None) for g in twins)
+def _checked_noise(noise: Noise | None, n_sensors: int) -> Noise:
+    if noise is None:
+        return Noise()
+    if not isinstance(noise, Noise):
+        raise ModelError(f"noise is {noise!r}; give `Noise.flips(rate)` or `Noise(false_alarm, miss)`")
+    noise.rates(n_sensors)
+    return noise

@@ -1,0 +1,68 @@
+"""Expectation-maximisation from the gradient alone: the expected number of activations is p (T + slope)."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.estimate.lattice import Point, Surface, Vector
+from bica.estimate.noise_shape import HIGHEST
+
+ALMOST_SURE = 1.0 - 1e-7
+
+
+def em_step(
+    surface: Surface, point: Point, free: NDArray[np.bool_], alpha: float = 1.0, beta: float = 1.0
+) -> Point:
+    """One step: never downhill, keeps zeros at zero. The Beta prior counts as alpha - 1 rows on, beta - 1 off.
+
+    Unknown noise moves too where all sensors share one flip rate, the expected number of flips over all cells.
+    """
+    n_samples = surface.cells.n_samples
+    activations = point.probability * (n_samples + surface.source_gradient(point)) + alpha - 1.0
+    probability = np.clip(activations / (n_samples + alpha + beta - 2.0), 0.0, ALMOST_SURE)
+    rate = np.where(free, -np.log1p(-probability), point.rate)
+    return surface.at(point.sources, rate, _noise_step(surface, point))
+
+
+def _noise_step(surface: Surface, point: Point) -> Vector:
+    if point.noise.size != 1:
+        return point.noise
+    slope = surface.derivatives(point)[-1] @ surface.cells.weights
+    flip_rate = point.noise + point.noise * (1 - point.noise) * slope / _n_cells(surface)
+    return np.clip(flip_rate, surface.noise.lowest, HIGHEST)
+
+
+def _n_cells(surface: Surface) -> float:
+    cells = surface.cells
+    n_observed = [cells.n_sensors - int(unobserved).bit_count() for unobserved in cells.unobserved]
+    weight = np.add.reduceat(cells.weights, cells.starts[:-1])
+    return float(weight @ n_observed)
+
+
+def accelerated_em(
+    surface: Surface, point: Point, free: NDArray[np.bool_], *, max_steps: int = 200, tolerance: float = 1e-4
+) -> Point:
+    """EM with squared extrapolation (SQUAREM): two steps tell the direction, a leap is taken if it goes up."""
+    for _ in range(max_steps):
+        first = em_step(surface, point, free)
+        second = em_step(surface, first, free)
+        leap = _extrapolated(surface, point, first, second, free)
+        better = leap if leap is not None and leap.log_likelihood >= second.log_likelihood else second
+        gained = better.log_likelihood - point.log_likelihood
+        point = better
+        if gained < tolerance:
+            break
+    return point
+
+
+def _extrapolated(
+    surface: Surface, start: Point, first: Point, second: Point, free: NDArray[np.bool_]
+) -> Point | None:
+    change = first.probability - start.probability
+    bend = second.probability - first.probability - change
+    if not bend.any():
+        return None
+    length = -np.linalg.norm(change) / np.linalg.norm(bend)
+    probability = start.probability - 2 * length * change + length**2 * bend
+    if (probability < 0).any() or (probability > ALMOST_SURE).any():
+        return None
+    return em_step(surface, surface.at(second.sources, -np.log1p(-probability), second.noise), free)

@@ -1,0 +1,192 @@
+"""Which sources there are: a search over sets of sources for the best penalised likelihood.
+
+It starts with no source at all, where noise alone explains every row, so the noise comes down from the high side as
+sources are added; a start near zero would explain every odd row by a source of its own and never get rid of it. Then
+sources are added, dropped and exchanged until nothing helps. Nothing is random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.estimate.lattice import Point, Sets, Surface
+from bica.estimate.refit import BetaPrior, Refit, refit
+from bica.progress import report
+
+SMALL_SETS, FEW, FEWER = 5, 10, 5  # how many candidates of each size are looked at closely
+TRIED = 3
+HOPELESS = 10.0  # a forecast this far below the present score is not tried
+IN_DOUBT = 30.0  # a source whose loss costs more log-likelihood than this is there
+BETTER = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """Where to start: known sources first, which stay whatever happens."""
+
+    sources: Sets
+    rate: NDArray[np.float64]
+    free: NDArray[np.bool_]  # whose rate is to be estimated
+    noise: NDArray[np.float64]  # the unknown noise rates
+    n_known: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """A set of sources with its best rates, and what it is worth."""
+
+    fit: Refit
+    score: float  # log-likelihood plus log prior minus the cost of the sources
+
+
+class Search:
+    """Looks for the set of sources with the highest score, from a start on."""
+
+    def __init__(
+        self,
+        surface: Surface,
+        cost: Callable[[Sets], NDArray[np.float64]],
+        allowed: NDArray[np.bool_],
+        prior: BetaPrior,
+        start: Start,
+    ) -> None:
+        self.surface = surface
+        self.cost = cost
+        self.allowed = allowed  # (2^n_sensors,), which sets may be sources
+        self.prior = prior
+        self.n_known = start.n_known
+        self.sizes = _sets_by_size(allowed)
+        self.visited: list[tuple[float, float]] = []  # score and mean noise of every set of sources tried to the end
+        self.best = self._refitted(surface.at(start.sources, start.rate, start.noise), start.free)
+
+    def run(self) -> Found:
+        """Add, drop and exchange until nothing helps; ``best`` holds the best so far at any time."""
+        while any(move() for move in (self._add, self._drop, self._exchange, self._exchange_two)):
+            report("sources", self.best.fit.point.sources.size, None)
+        return self.best
+
+    def _refitted(self, start: Point, free: NDArray[np.bool_], needed: float = -np.inf) -> Found:
+        needed += float(self.cost(start.sources[self.n_known :]).sum())
+        fit = refit(self.surface, start, free, self.prior, needed=needed)
+        found = Found(fit, fit.objective - float(self.cost(fit.point.sources[self.n_known :]).sum()))
+        self.visited.append((found.score, float(np.mean(fit.point.noise)) if fit.point.noise.size else 0.0))
+        return found
+
+    def _improves(self, found: Found) -> bool:
+        if found.score <= self.best.score + BETTER:
+            return False
+        self.best = found
+        return True
+
+    def _add(self) -> bool:
+        """Add one source: the likeliest that pays for itself."""
+        return self._added_to(self.best.fit.point, self.best.fit.free, self._worth_a_look(self.best.fit.point))
+
+    def _added_to(self, point: Point, free: NDArray[np.bool_], candidates: Sets) -> bool:
+        if not candidates.size:
+            return False
+        gain, probability = self.surface.additions(point, candidates)
+        base = point.log_likelihood + self.prior.log_density(point.rate[free])
+        base -= float(self.cost(point.sources[self.n_known :]).sum())
+        forecast = base + gain - self.cost(candidates)
+        for place in np.argsort(-forecast, kind="stable")[:TRIED]:
+            if forecast[place] < self.best.score - HOPELESS:
+                break
+            sources = np.append(point.sources, candidates[place])
+            rate = np.append(point.rate, -np.log1p(-probability[place]))
+            start = self.surface.at(sources, rate, point.noise)
+            if self._improves(self._refitted(start, np.append(free, True), self.best.score)):
+                return True
+        return False
+
+    def _worth_a_look(self, point: Point) -> Sets:
+        """Sets whose rate wants to grow, the steepest of every size: large sets are steep but soon satisfied."""
+        slope = self.surface.candidate_gradient(point)
+        slope[point.sources] = -np.inf
+        chosen = [_steepest(slope, sets, FEW if size < SMALL_SETS else FEWER) for size, sets in enumerate(self.sizes)]
+        return np.concatenate([np.empty(0, np.int64), *chosen])
+
+    def _drop(self) -> bool:
+        """Drop one source: the one that loses least by the curvature, refitted before it is compared."""
+        point, free = self.best.fit.point, self.best.fit.free
+        forecast = self._loss() - np.append(np.zeros(self.n_known), self.cost(point.sources[self.n_known :]))
+        for place in np.argsort(forecast, kind="stable")[: TRIED + self.n_known]:
+            if place >= self.n_known and forecast[place] < HOPELESS:
+                start, kept = self._without(point, free, [place])
+                if np.isfinite(start.log_likelihood) and self._improves(self._refitted(start, kept, self.best.score)):
+                    return True
+        return False
+
+    def _loss(self) -> NDArray[np.float64]:
+        """What dropping each source would cost in log-likelihood, by Wald's approximation."""
+        fit = self.best.fit
+        ridge = 1e-9 * np.trace(fit.information) + 1e-12
+        spread = np.diag(np.linalg.inv(fit.information + ridge * np.eye(len(fit.information))))
+        return 0.5 * fit.point.rate**2 / spread[: fit.point.rate.size]
+
+    def _without(self, point: Point, free: NDArray[np.bool_], places: list[int]) -> tuple[Point, NDArray[np.bool_]]:
+        kept = np.ones(point.sources.size, dtype=bool)
+        kept[places] = False
+        return self.surface.at(point.sources[kept], point.rate[kept], point.noise), free[kept]
+
+    def _exchange(self) -> bool:
+        """Replace one source by another: by what its absence suggests, or by a relative of it."""
+        point, free = self.best.fit.point, self.best.fit.free
+        for place in range(self.n_known, point.sources.size):
+            rest, kept = self._without(point, free, [place])
+            if np.isfinite(rest.log_likelihood):
+                relatives = self._relatives(int(point.sources[place]), rest.sources)
+                if self._added_to(rest, kept, np.union1d(relatives, self._worth_a_look(rest))):
+                    return True
+        return False
+
+    def _relatives(self, source: int, others: Sets) -> Sets:
+        """One sensor more or less; union, intersection and difference with the other sources."""
+        flipped = source ^ (1 << np.arange(self.surface.cells.n_sensors))
+        related = np.unique(np.concatenate([flipped, source | others, source & others, source & ~others]))
+        related = related[self.allowed[related]]
+        return np.setdiff1d(related, np.append(others, source))
+
+    def _exchange_two(self) -> bool:
+        """Take out two sources that overlap, one of them in doubt, and fill the gap anew."""
+        point, free = self.best.fit.point, self.best.fit.free
+        doubtful = self._loss() < IN_DOUBT
+        for one, other in _overlapping(point.sources, self.n_known):
+            if not (doubtful[one] or doubtful[other]):
+                continue
+            rest, kept = self._without(point, free, [one, other])
+            if np.isfinite(rest.log_likelihood) and self._refilled(self._refitted(rest, kept)):
+                return True
+        return False
+
+    def _refilled(self, found: Found) -> bool:
+        """Add sources greedily to ``found``; keep the result if it is better than the best."""
+        inner = Search.__new__(Search)
+        inner.__dict__.update(self.__dict__, best=found)
+        while inner._add():
+            pass
+        return self._improves(inner.best)
+
+
+def _sets_by_size(allowed: NDArray[np.bool_]) -> list[Sets]:
+    """The allowed sets of 1, 2, ... sensors."""
+    sets = np.flatnonzero(allowed)
+    size = np.bitwise_count(sets)
+    return [sets[size == k] for k in range(1, int(size.max(initial=0)) + 1)]
+
+
+def _steepest(slope: NDArray[np.float64], sets: Sets, how_many: int) -> Sets:
+    if sets.size > how_many:
+        sets = np.sort(sets[np.argpartition(-slope[sets], how_many - 1)[:how_many]])
+    return sets[slope[sets] > 0]
+
+
+def _overlapping(sources: Sets, first: int) -> Iterator[tuple[int, int]]:
+    for one in range(first, sources.size):
+        for other in range(first, one):
+            if sources[one] & sources[other]:
+                yield one, other
