@@ -9,12 +9,8 @@ from bica.output import check_target, write_whole
 def read_model(path: str) -> ModelDocument:
     """The model in this file, in plain values."""
     if path == "-":
-        return parse_document(_standard_input(), "standard input")
+        return parse_document(sys.stdin.buffer.read(), "standard input")
     return read_document(path)
-
-
-def _standard_input() -> str:
-    return sys.stdin.buffer.read().decode(errors="replace")
 
 
 def check_outputs(force: bool, *paths: str | None) -> None:

@@ -109,8 +109,8 @@ def fitted_words(fitted: Mapping[str, Any]) -> str:
         return "not learned from data"
     words = f"learned by {fitted.get('method') or 'an unnamed method'}"
     n_samples, log_likelihood = fitted.get("n_samples"), fitted.get("log_likelihood")
-    if isinstance(n_samples, int | float):
+    if n_samples is not None:
         words += f" from {counted(n_samples, 'row')}"
-    if isinstance(log_likelihood, int | float):
-        words += f", log-likelihood {log_likelihood:.7g}"
+    if log_likelihood is not None:  # the file writes minus infinity as text
+        words += f", log-likelihood {float(log_likelihood):.7g}"
     return words if fitted.get("converged") is not False else f"{words}; it had not settled when it stopped"

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.metrics.pairs import aligned
+from bica.model.names import told_apart
 from bica.model.or_mixture import OrMixture
 from bica.report import look
 from bica.report.look import Grid, Values, cell_size, font_size, heading, layers, marks_at, short_number, styled
-from bica.report.names import distinct_names
+from bica.report.names import harmless
 from bica.report.pairing import Pair, paired_sources
 
 import altair as alt  # isort: skip (look.py says first what to install)
@@ -59,7 +60,7 @@ def found_and_true_chart(found: OrMixture, truth: OrMixture) -> alt.HConcatChart
     pairs = paired_sources(found, truth)
     found, truth = drawable(aligned(found, truth)), drawable(truth)
     size = cell_size(len(pairs), truth.n_sensors)
-    grid = Grid(distinct_names([_pair_name(pair, found, truth) for pair in pairs]), truth.sensors, size, size)
+    grid = Grid(told_apart(_pair_name(pair, found, truth) for pair in pairs), truth.sensors, size, size)
     kinds = alt.Scale(domain=["found", "missed", "wrong"], range=[look.BLUE, look.YELLOW, look.ORANGE])
     marks = grid.cells(_compared_cells(pairs, grid, found, truth)).mark_rect(stroke="white", strokeWidth=1)
     cells = grid.layer(marks.encode(color=alt.Color("kind:N", scale=kinds, legend=LEGEND)))
@@ -87,7 +88,7 @@ def network_chart(model: OrMixture) -> alt.LayerChart:
 
 def drawable(model: OrMixture) -> OrMixture:
     """The model with names that can be drawn; control characters in one would end the drawing program."""
-    sensors, names = distinct_names(model.sensors), distinct_names(model.source_names())
+    sensors, names = (told_apart(map(harmless, given)) for given in (model.sensors, model.source_names()))
     return OrMixture(model.mixing, model.probability, sensors=sensors, names=names)
 
 
