@@ -21,8 +21,10 @@ def test_every_command_is_explained(name):
         command = app.get_command(context, name)
     assert command.help
     assert f"## `bica {name}" in GUIDE
+    part = GUIDE.split(f"## `bica {name}")[1].split("\n## ")[0]
     for option in command.params:
-        assert any(f"`{flag}" in GUIDE for flag in (*option.opts, option.metavar or option.name.upper())), option.name
+        if isinstance(option, click.Option):
+            assert any(f"`{flag}" in part for flag in option.opts), option.name
 
 
 def typed(screen: str) -> list[tuple[str, str]]:
@@ -32,7 +34,9 @@ def typed(screen: str) -> list[tuple[str, str]]:
 
 
 def printed(text: str) -> str:
-    return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
+    """Without blank ends, and without the digits in which machines may differ."""
+    text = re.sub(r"\d\.\d{7,}", lambda number: f"{float(number.group()):.6f}", text)
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
 
 
 def test_the_screens_are_real(tmp_path, monkeypatch):
