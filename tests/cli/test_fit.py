@@ -61,6 +61,7 @@ def test_commands_join_in_a_pipe(tmp_path, table):
     [
         (["--min-probability", "0.3"], {"min_probability": 0.3}),
         (["--significance", "0.001"], {"significance": 0.001}),
+        (["--significance", "none"], {"significance": None}),
         (["--noise", "0"], {"noise": Noise()}),
         (["--noise", "0.05"], {"noise": Noise.flips(0.05)}),
         (["--noise", "estimate", "--method", "findbica", "--seed", "4"], {}),

@@ -68,6 +68,13 @@ def test_the_true_model_decodes_what_it_made(run, tmp_path):
     assert json.loads(run("score", *words).stdout)["activity_error_ratio"] < 0.01
 
 
+def test_rows_that_the_model_cannot_produce_are_told(run, tmp_path, truth, found):
+    run("simulate", "--model", truth, "-o", tmp_path / "t.csv", "--activity", tmp_path / "a.csv")
+    shown = run("score", found, truth, "--activity", tmp_path / "t.csv", tmp_path / "a.csv")
+    assert shown.exit_code == 0
+    assert "impossible under MODEL" in shown.stderr
+
+
 def test_models_of_different_sensors_cannot_be_compared(run, model_file, truth):
     shown = run("score", model_file, truth)
     assert shown.exit_code == 3

@@ -17,25 +17,22 @@ from bica.report.pairing import paired_sources
 
 def comparison_values(found: OrMixture, truth: OrMixture) -> list[dict[str, Any]]:
     """One entry a true source, then one a found source that stands for none; None where there is nothing."""
-    seen = aligned(found, truth)
+    true, seen = _sources(truth, truth.sensors), _sources(aligned(found, truth), truth.sensors)
     return [
         {
-            "true": _source(truth, pair.true, truth.sensors),
-            "found": _source(seen, pair.found, truth.sensors),
+            "true": None if pair.true is None else true[pair.true],
+            "found": None if pair.found is None else seen[pair.found],
             "exact": pair.exact,
         }
         for pair in paired_sources(found, truth)
     ]
 
 
-def _source(model: OrMixture, source: int | None, sensors: Sequence[str]) -> dict[str, Any] | None:
-    if source is None:
-        return None
-    return {
-        "name": model.source_names()[source],
-        "sensors": [sensors[i] for i in np.flatnonzero(model.mixing[:, source]).tolist()],
-        "probability": float(model.probability[source]),
-    }
+def _sources(model: OrMixture, sensors: Sequence[str]) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "sensors": [sensors[i] for i in np.flatnonzero(column).tolist()], "probability": chance}
+        for name, column, chance in zip(model.source_names(), model.mixing.T, model.probability.tolist(), strict=True)
+    ]
 
 
 def show_comparison(screen: Console, found: OrMixture, truth: OrMixture) -> None:

@@ -48,7 +48,7 @@ def demo(output: str | None, force: bool, as_json: bool) -> None:
         data = PatternCounts.of(given.table_path)
         found = FindBICA(min_probability=MIN_PROBABILITY).fit(data, np.random.default_rng(0))
     if output is not None:
-        with waiting("drawing pictures"):
+        with waiting("drawing pictures", compiles=False):
             _write_folder(Path(output), found, truth, given.table_path)
         note(f"the model and {len(PICTURES)} pictures are in {output}")
     if as_json:
@@ -90,10 +90,10 @@ def _write_folder(folder: Path, found: Fit, truth: OrMixture, table: Path) -> No
     except OSError as error:
         raise OutputError(f"{folder} cannot be made: {error.strerror or error}") from error
     found.save(folder / "model.json", overwrite=True)
-    charts: dict[str, TopLevelMixin] = {
-        "overview.png": overview_chart(rows[:ROWS_DRAWN], found.model, len(rows)),
-        "found-and-true.png": found_and_true_chart(found.model, truth),
-        "network.png": network_chart(found.model),
-    }
-    for name, chart in charts.items():
+    charts: list[TopLevelMixin] = [
+        overview_chart(rows[:ROWS_DRAWN], found.model, len(rows)),
+        found_and_true_chart(found.model, truth),
+        network_chart(found.model),
+    ]
+    for name, chart in zip(PICTURES, charts, strict=True):
         save_picture(chart, folder / name, overwrite=True)

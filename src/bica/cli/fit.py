@@ -11,6 +11,10 @@ def _noise(_: click.Context, __: click.Parameter, text: str) -> float | None:
     return None if text == "estimate" else rate(text)
 
 
+def _significance(_: click.Context, __: click.Parameter, text: str | None) -> float | str | None:
+    return text if text in (None, "none") else rate(text)
+
+
 def _thresholds(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> float | dict[str, float] | None:
     """One number for all columns, or ``column=number`` as often as needed."""
     pairs = [text.rpartition("=") for text in given]
@@ -31,7 +35,10 @@ def _thresholds(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
     "--min-probability", type=float, metavar="NUMBER", help="Drop rarer sources; the method decides if not given."
 )
 @click.option(
-    "--significance", type=float, metavar="NUMBER", help="Level of the test that lets two columns share a source."
+    "--significance",
+    callback=_significance,
+    metavar="NUMBER|none",
+    help="Level of the test that lets two columns share a source; none leaves the test out.",
 )
 @click.option(
     "--noise",
@@ -97,5 +104,5 @@ def _given(settings: dict[str, Any]) -> dict[str, Any]:
     """What the user asked for; the rest is the method's own choice."""
     from bica.model.noise import Noise
 
-    given = {name: value for name, value in settings.items() if value is not None}
+    given = {name: None if value == "none" else value for name, value in settings.items() if value is not None}
     return given | {"noise": Noise.flips(given["noise"])} if "noise" in given else given

@@ -68,12 +68,15 @@ def simulate(
     rng = np.random.default_rng(seed)
     with waiting("drawing rows", compiles=False):
         problem = bica.simulate.simulate(wanted.build(rng), samples, rng, persistence)
-        write_file(output, table_bytes(problem.rows, problem.model.sensors, output), force)
+        model = problem.model
+        files = {output: table_bytes(problem.rows, model.sensors, output)}
         if activity is not None:
-            write_file(activity, table_bytes(problem.activity, problem.model.source_names(), activity), force)
+            files[activity] = table_bytes(problem.activity, model.source_names(), activity)
         if truth is not None:
-            write_file(truth, document_text(problem.model.document()), force)
-    _tell(problem.model, samples, {"table": output, "truth": truth, "activity": activity}, as_json=as_json)
+            files[truth] = document_text(model.document()).encode()
+    for path, content in files.items():
+        write_file(path, content, force)
+    _tell(model, samples, {"table": output, "truth": truth, "activity": activity}, as_json=as_json)
 
 
 def _tell(model: OrMixture, n_samples: int, files: dict[str, str | None], *, as_json: bool) -> None:
