@@ -104,5 +104,7 @@ def _given(settings: dict[str, Any]) -> dict[str, Any]:
     """What the user asked for; the rest is the method's own choice."""
     from bica.model.noise import Noise
 
-    given = {name: None if value == "none" else value for name, value in settings.items() if value is not None}
+    given: dict[str, Any] = {
+        name: None if value == "none" else value for name, value in settings.items() if value is not None
+    }
     return given | {"noise": Noise.flips(given["noise"])} if "noise" in given else given
