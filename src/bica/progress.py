@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from time import monotonic
+from typing import TextIO, TypeVar
 
 Item = TypeVar("Item")
 Listener = Callable[[str, int, int | None], None]  # what is being done, how many steps are done, of how many
@@ -47,3 +48,24 @@ def tracked(items: Iterable[Item], what: str, total: int | None = None) -> Itera
         yield item
         done += 1
         listener(what, done, total)
+
+
+def lines_to(stream: TextIO, pause: float = 1.0) -> Listener:
+    """A listener that writes a line when something begins or ends, and every ``pause`` seconds in between.
+
+    >>> import sys
+    >>> with listening(lines_to(sys.stdout, pause=60)):
+    ...     list(tracked("abc", "letters", 3))
+    letters: 0 of 3
+    letters: 3 of 3
+    ['a', 'b', 'c']
+    """
+    last = monotonic()
+
+    def listener(what: str, done: int, total: int | None) -> None:
+        nonlocal last
+        if done in (0, total) or monotonic() >= last + pause:
+            last = monotonic()
+            print(f"{what}: {done}" if total is None else f"{what}: {done} of {total}", file=stream, flush=True)
+
+    return listener

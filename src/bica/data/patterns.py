@@ -48,7 +48,7 @@ class PatternCounts:
         table = open_table(x, sensors=sensors, sample_weight=sample_weight, binarize=binarize)
         counts = cls._of_chunks(table.distinct(), table.sensors)
         if not counts.weights.size:
-            raise DataError("the table has no rows, so there is nothing to learn from")
+            raise DataError("the table has no rows, or their weights are all zero, so there is nothing to learn from")
         return counts
 
     @classmethod

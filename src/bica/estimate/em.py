@@ -9,24 +9,22 @@ from bica.estimate.noise_shape import HIGHEST
 ALMOST_SURE = 1.0 - 1e-7
 
 
-def em_step(
-    surface: Surface, point: Point, free: NDArray[np.bool_], alpha: float = 1.0, beta: float = 1.0
-) -> Point:
+def em_step(surface: Surface, point: Point, free: NDArray[np.bool_], alpha: float = 1.0, beta: float = 1.0) -> Point:
     """One step: never downhill, keeps zeros at zero. The Beta prior counts as alpha - 1 rows on, beta - 1 off.
 
     Unknown noise moves too where all sensors share one flip rate, the expected number of flips over all cells.
     """
     n_samples = surface.cells.n_samples
-    activations = point.probability * (n_samples + surface.source_gradient(point)) + alpha - 1.0
+    slope = surface.gradient(point)
+    activations = point.probability * (n_samples + slope[: point.rate.size]) + alpha - 1.0
     probability = np.clip(activations / (n_samples + alpha + beta - 2.0), 0.0, ALMOST_SURE)
     rate = np.where(free, -np.log1p(-probability), point.rate)
-    return surface.at(point.sources, rate, _noise_step(surface, point))
+    return surface.at(point.sources, rate, _noise_step(surface, point, slope[point.rate.size :]))
 
 
-def _noise_step(surface: Surface, point: Point) -> Vector:
+def _noise_step(surface: Surface, point: Point, slope: Vector) -> Vector:
     if point.noise.size != 1:
         return point.noise
-    slope = surface.derivatives(point)[-1] @ surface.cells.weights
     flip_rate = point.noise + point.noise * (1 - point.noise) * slope / _n_cells(surface)
     return np.clip(flip_rate, surface.noise.lowest, HIGHEST)
 
@@ -54,9 +52,7 @@ def accelerated_em(
     return point
 
 
-def _extrapolated(
-    surface: Surface, start: Point, first: Point, second: Point, free: NDArray[np.bool_]
-) -> Point | None:
+def _extrapolated(surface: Surface, start: Point, first: Point, second: Point, free: NDArray[np.bool_]) -> Point | None:
     change = first.probability - start.probability
     bend = second.probability - first.probability - change
     if not bend.any():

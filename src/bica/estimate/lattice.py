@@ -15,6 +15,7 @@ from bica.kernels.likelihood import (
     candidate_gradient,
     log_chance_derivatives,
     mix_sources,
+    noise_gradient,
     read_cells,
     source_gradient,
     spread_cells,
@@ -98,20 +99,29 @@ class Surface:
         apply_matrices(shown, self.noise.matrices(noise))
         return shown
 
-    def _by_hidden(self, point: Point) -> Vector:
-        by_hidden = self.cells.spread(self.cells.weights / point.chance)
+    def _by_shown(self, point: Point) -> Vector:
+        return self.cells.spread(self.cells.weights / point.chance)
+
+    def _by_hidden(self, point: Point, by_shown: Vector) -> Vector:
+        by_hidden = by_shown.copy()
         apply_matrices(by_hidden, self.noise.matrices(point.noise).transpose(0, 2, 1).copy())
         return by_hidden
 
     def candidate_gradient(self, point: Point) -> Vector:
         """The slope by the rate of every set of sensors, present or not: (2^n_sensors,)."""
         gradient = np.empty_like(point.hidden)
-        candidate_gradient(point.hidden, self._by_hidden(point), gradient)
+        candidate_gradient(point.hidden, self._by_hidden(point, self._by_shown(point)), gradient)
         return gradient
 
-    def source_gradient(self, point: Point) -> Vector:
-        """The slope by the rate of the point's own sources."""
-        return source_gradient(point.hidden, self._by_hidden(point), point.sources)
+    def gradient(self, point: Point) -> Vector:
+        """The slope by the rates of the point's own sources, then by the unknown noise: (n_parameters,)."""
+        by_shown = self._by_shown(point)
+        by_rate = source_gradient(point.hidden, self._by_hidden(point, by_shown), point.sources)
+        if not self.noise.n_unknown:
+            return by_rate
+        by_channel = noise_gradient(self._shown(point.hidden, point.noise), by_shown, *self.noise.rates(point.noise))
+        by_noise = by_channel[:, 0] @ self.noise.false_alarm_of + by_channel[:, 1] @ self.noise.miss_of
+        return np.concatenate([by_rate, by_noise])
 
     def derivatives(self, point: Point) -> NDArray[np.float64]:
         """Derivatives of the log chance of each cell, by rates, then by unknown noise: (n_parameters, n_cells)."""

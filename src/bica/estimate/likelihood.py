@@ -119,7 +119,9 @@ class Task:
         if noise == "estimate" or self._known_noise_is_clear():
             return first
         shape = self._known_shape()
-        return self._search(shape, explaining(Surface(self.cells, shape), replace(start, noise=np.empty(0)), self.allowed))
+        return self._search(
+            shape, explaining(Surface(self.cells, shape), replace(start, noise=np.empty(0)), self.allowed)
+        )
 
     def _search(self, shape: NoiseShape, start: Start) -> Search:
         cost = source_cost(self.data.n_sensors, self.data.n_samples)
@@ -146,13 +148,15 @@ class Task:
             if set(source.sensors) <= set(self.data.sensors):
                 varying.append(source)
         sources = np.array([bit_set(source.sensors, self.data.sensors, "known") for source in varying], np.int64)
-        rate = np.array([-math.log1p(-(FIRST_PROBABILITY if s.probability is None else s.probability)) for s in varying])
+        rate = np.array(
+            [-math.log1p(-(FIRST_PROBABILITY if s.probability is None else s.probability)) for s in varying]
+        )
         return sources, rate, np.array([source.probability is None for source in varying], dtype=bool)
 
     def result(self, search: Search, converged: bool) -> Fit:
         """The best that was found, refitted to the last digit, on the whole table."""
         surface = search.surface
-        fit = refit(surface, search.best.fit.point, search.best.fit.free, self.prior, tolerance=1e-9)
+        fit = refit(surface, search.best.fit.point, search.best.fit.free, self.prior, tolerance=1e-9, exact=True)
         fit = without_rare(surface, fit, search.n_known, self.settings.min_probability or 0.0, self.prior)
         errors = standard_errors(surface, fit)
         model, error = self._model(fit, errors, surface)
@@ -168,9 +172,7 @@ class Task:
             diagnostics={"score": search.best.score, "noise": noise_report(search, fit, errors)},
         )
 
-    def _model(
-        self, fit: Refit, errors: StandardErrors, surface: Surface
-    ) -> tuple[OrMixture, NDArray[np.float64]]:
+    def _model(self, fit: Refit, errors: StandardErrors, surface: Surface) -> tuple[OrMixture, NDArray[np.float64]]:
         """The model of all sensors: constant ones have a source of their own, always on."""
         always = np.flatnonzero((self.whole.ones() >= self.whole.times_seen()) & (self.whole.ones() > 0))
         mixing = np.zeros((self.whole.n_sensors, fit.point.sources.size + always.size), dtype=bool)
@@ -208,7 +210,7 @@ def without_rare(surface: Surface, fit: Refit, n_known: int, min_probability: fl
             return fit
         kept = np.arange(probability.size) != probability.argmin()
         start = surface.at(fit.point.sources[kept], fit.point.rate[kept], fit.point.noise)
-        fit = refit(surface, start, fit.free[kept], prior, tolerance=1e-9)
+        fit = refit(surface, start, fit.free[kept], prior, tolerance=1e-9, exact=True)
 
 
 def explaining(surface: Surface, start: Start, allowed: NDArray[np.bool_]) -> Start:

@@ -13,6 +13,7 @@ from bica.estimate.noise_shape import HIGHEST
 
 HIGHEST_RATE = 14.0  # a probability of 1 - 1e-6: beyond that nothing changes any more
 AT_BOUND = 1e-12
+FRESH = 3  # steps that share one information matrix, which costs as much as many slopes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +56,20 @@ def refit(
     *,
     tolerance: float = 1e-3,
     needed: float = -np.inf,
-    max_steps: int = 60,
+    exact: bool = False,
+    max_steps: int = 100,
 ) -> Refit:
     """Climb from ``start`` until a step promises less than ``tolerance``; free sources whose rate ends at 0 leave.
 
-    A climb that cannot reach the height ``needed`` is given up early.
+    A climb that cannot reach the height ``needed`` is given up early. The information belongs to a recent step, with
+    ``exact`` to the top itself.
     """
     point, objective = start, _objective(start, free, prior)
-    for _ in range(max_steps):
-        slope, information = _slope_and_information(surface, point, free, prior)
+    information = np.empty((0, 0))
+    for number in range(max_steps):
+        if number % FRESH == 0 or len(information) != point.rate.size + point.noise.size:
+            information = _information(surface, point, free, prior)
+        slope = _slope(surface, point, free, prior)
         step = _bounded_step(surface, point, free, slope, information)
         promised = float(slope @ step)  # twice what a quadratic hill would still give
         if promised < tolerance or objective + promised < needed:
@@ -74,30 +80,30 @@ def refit(
             if _objective(better, free, prior) <= objective:
                 break
         gained = _objective(better, free, prior) - objective
-        point, objective = better, objective + gained
-        point, free = _without_dead(surface, point, free)
+        point, free = _without_dead(surface, better, free)
+        objective = _objective(point, free, prior)
         if gained < 0.1 * tolerance:
             break
-    if len(information) != point.rate.size + point.noise.size:  # some sources left after the last look
-        _, information = _slope_and_information(surface, point, free, prior)
-    return Refit(point, free, _objective(point, free, prior), information)
+    return Refit(point, free, objective, _information(surface, point, free, prior) if exact else information)
 
 
 def _objective(point: Point, free: NDArray[np.bool_], prior: BetaPrior) -> float:
     return point.log_likelihood + prior.log_density(point.rate[free])
 
 
-def _slope_and_information(
-    surface: Surface, point: Point, free: NDArray[np.bool_], prior: BetaPrior
-) -> tuple[Vector, NDArray[np.float64]]:
-    """The gradient, and the empirical Fisher information, of rates, then unknown noise."""
+def _slope(surface: Surface, point: Point, free: NDArray[np.bool_], prior: BetaPrior) -> Vector:
+    slope = surface.gradient(point)
+    slope[np.flatnonzero(free)] += prior.slope(point.rate[free])
+    return slope
+
+
+def _information(surface: Surface, point: Point, free: NDArray[np.bool_], prior: BetaPrior) -> NDArray[np.float64]:
+    """The empirical Fisher information of rates, then unknown noise."""
     derivatives = surface.derivatives(point)
-    slope = derivatives @ surface.cells.weights
     information = (derivatives * surface.cells.weights) @ derivatives.T
     places = np.flatnonzero(free)
-    slope[places] += prior.slope(point.rate[free])
     information[places, places] += prior.curvature(point.rate[free])
-    return slope, information
+    return information
 
 
 def _bounded_step(

@@ -21,6 +21,7 @@ SMALL_SETS, FEW, FEWER = 5, 10, 5  # how many candidates of each size are looked
 TRIED = 3
 HOPELESS = 10.0  # a forecast this far below the present score is not tried
 IN_DOUBT = 30.0  # a source whose loss costs more log-likelihood than this is there
+SMALL_LATTICE = 12  # sensors up to which exchanging two sources at once is cheap
 BETTER = 1e-6
 
 
@@ -134,14 +135,17 @@ class Search:
         return self.surface.at(point.sources[kept], point.rate[kept], point.noise), free[kept]
 
     def _exchange(self) -> bool:
-        """Replace one source by another: by what its absence suggests, or by a relative of it."""
-        point, free = self.best.fit.point, self.best.fit.free
+        """Replace a source by a relative of it or, where it is in doubt, by what its absence suggests."""
+        point, free, doubtful = self.best.fit.point, self.best.fit.free, self._loss() < IN_DOUBT
         for place in range(self.n_known, point.sources.size):
             rest, kept = self._without(point, free, [place])
-            if np.isfinite(rest.log_likelihood):
-                relatives = self._relatives(int(point.sources[place]), rest.sources)
-                if self._added_to(rest, kept, np.union1d(relatives, self._worth_a_look(rest))):
-                    return True
+            if not np.isfinite(rest.log_likelihood):
+                continue
+            candidates = self._relatives(int(point.sources[place]), rest.sources)
+            if doubtful[place]:
+                candidates = np.union1d(candidates, self._worth_a_look(rest))
+            if self._added_to(rest, kept, candidates):
+                return True
         return False
 
     def _relatives(self, source: int, others: Sets) -> Sets:
@@ -153,8 +157,9 @@ class Search:
 
     def _exchange_two(self) -> bool:
         """Take out two sources that overlap, one of them in doubt, and fill the gap anew."""
-        point, free = self.best.fit.point, self.best.fit.free
-        doubtful = self._loss() < IN_DOUBT
+        if self.surface.cells.n_sensors > SMALL_LATTICE:
+            return False
+        point, free, doubtful = self.best.fit.point, self.best.fit.free, self._loss() < IN_DOUBT
         for one, other in _overlapping(point.sources, self.n_known):
             if not (doubtful[one] or doubtful[other]):
                 continue

@@ -115,6 +115,26 @@ def noise_derivative(
 
 
 @compiled
+def noise_gradient(
+    shown: Table, by_shown: Table, false_alarm: NDArray[np.float64], miss: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The derivative of the log-likelihood by every sensor's false-alarm and miss rate: (n_sensors, 2)."""
+    gradient = np.zeros((false_alarm.size, 2))
+    for sensor in range(false_alarm.size):
+        bit = 1 << sensor
+        quiet, on = 0.0, 0.0
+        for start in range(0, shown.size, 2 * bit):
+            for s in range(start, start + bit):
+                difference = by_shown[s] - by_shown[s + bit]
+                quiet += shown[s] * difference
+                on += shown[s + bit] * difference
+        scale = 1.0 / (1.0 - false_alarm[sensor] - miss[sensor])
+        gradient[sensor, 0] = scale * ((miss[sensor] - 1.0) * quiet + miss[sensor] * on)
+        gradient[sensor, 1] = scale * ((1.0 - false_alarm[sensor]) * on - false_alarm[sensor] * quiet)
+    return gradient
+
+
+@compiled
 def log_chance_derivatives(
     hidden: Table,
     shown: Table,

@@ -1,0 +1,320 @@
+"""BICA: the scikit-learn face of it all."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from numbers import Real
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags, check_array
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from bica.data.chunks import all_observed
+from bica.data.patterns import PatternCounts
+from bica.data.tables import Binarize, open_table
+from bica.errors import DataError, InfeasibleError, SettingError
+from bica.invert.decode import decode
+from bica.invert.rows import Rows
+from bica.methods import method_named, settings_of
+from bica.model.fit import Fit, Method
+from bica.model.noise import Noise
+from bica.model.or_mixture import default_sensors
+from bica.progress import lines_to, listening, tracked
+
+NoiseSetting = Noise | float | Literal["estimate"]
+METHOD_SETTINGS = {"noise": "estimate", "min_probability": None, "significance": 0.05}  # passed on, with our defaults
+SHOWN_ROWS = 5
+
+
+class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Find the independent hidden sources behind columns of zeros and ones, each column an OR of some of them.
+
+    Nobody has to tell the number of sources, and there may be more of them than columns. ``X`` is an array, a
+    sparse matrix, a data frame, a DuckDB relation or the path of a file. Missing cells are masked cells of an
+    array or nulls of a frame or a file; a NaN in an array may be an accident and is refused.
+
+    Parameters
+    ----------
+    method : str or object
+        How to learn: "findbica" (the paper's algorithm), or any object with ``fit(data, rng) -> Fit``.
+    noise : "estimate", float or Noise
+        How often sensors err: found from the data, one flip rate (0: never), or rates of false alarms and misses.
+    min_probability : float or None
+        Rarer sources are dropped; None lets the method decide (FindBICA: 0.02).
+    significance : float or None
+        The level at which two columns must depend on each other before they may share a source.
+    binarize : float, mapping from column to float, or None
+        Cells above this threshold are on. Without it, only 0 and 1 can be read.
+    random_state : int, Generator or None
+        Where chance comes from, in methods that need it and in ``sample``.
+    verbose : bool
+        Tell on standard error what is being done.
+
+    Attributes
+    ----------
+    components_ : bool array (n_sources, n_features)
+        Which columns each source switches on; sources by falling probability, then by columns.
+    probabilities_, probability_errors_ : float arrays (n_sources,)
+        How often each source is on, and the standard error of that; None where the method has none.
+    noise_ : Noise
+        How often sensors err.
+    n_sources_, n_iter_ : int
+        How many sources were found, in how many steps.
+    log_likelihood_ : float or None
+        Of all rows under the model; None where too many columns hang together to compute it.
+    model_, fit_, diagnostics_ : OrMixture, Fit, dict
+        The model as a value, with how it was found, and what the method noted on the way.
+    n_features_in_, feature_names_in_ : int, array of str
+        The columns of ``fit``; names only if the table had any.
+
+    Examples
+    --------
+    Two sensors; one source reaches the first, another one both.
+
+    >>> rows = [[0, 0]] * 40 + [[1, 0]] * 10 + [[1, 1]] * 50
+    >>> bica = BICA().fit(rows)
+    >>> bica.components_.astype(int)
+    array([[1, 1],
+           [1, 0]])
+    >>> bica.probabilities_.round(3)
+    array([0.5, 0.2])
+    >>> bica.transform([[1, 1], [1, 0], [0, 0]])
+    array([[1, 0],
+           [0, 1],
+           [0, 0]], dtype=int8)
+    """
+
+    def __init__(
+        self,
+        method: str | Method = "findbica",
+        *,
+        noise: NoiseSetting = "estimate",
+        min_probability: float | None = None,
+        significance: float | None = 0.05,
+        binarize: Binarize = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.method = method
+        self.noise = noise
+        self.min_probability = min_probability
+        self.significance = significance
+        self.binarize = binarize
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the sources behind the rows of ``X``; a row of weight 2 counts as two rows."""
+        with self._telling():
+            return self._learn(self._counts(X, sample_weight, first=True))
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from these rows and all earlier ones together; the distinct ones are kept with their counts.
+
+        The result is that of one ``fit`` on all rows, and each call takes the time of such a fit.
+        """
+        first = not hasattr(self, "_counts_so_far")
+        with self._telling():
+            counts = self._counts(X, sample_weight, first=first)
+            return self._learn(counts if first else self._counts_so_far + counts)
+
+    def transform(self, X: Any) -> NDArray[np.int8]:
+        """Tell which sources were on in each row: the most probable activity, as 0 and 1 (n_samples, n_sources).
+
+        Missing cells may be anything. Rows that no set of sources can produce are refused; with noise there are none.
+        """
+        check_is_fitted(self)
+        with self._telling():
+            rows = self._rows(X)
+            found = decode(self.model_, rows.words, rows.seen)
+        if not found.feasible.all():
+            raise InfeasibleError(_impossible(np.flatnonzero(~found.feasible)))
+        return found.activity.view(np.int8)
+
+    def inverse_transform(self, Y: ArrayLike) -> NDArray[np.int8]:
+        """Show what noise-free sensors would show of the activities ``Y`` (n_samples, n_sources)."""
+        check_is_fitted(self)
+        activity = check_array(Y, ensure_min_samples=0, ensure_min_features=0)
+        if activity.shape[1] != self.n_sources_:
+            raise DataError(f"Y has {activity.shape[1]} columns, but the model has {self.n_sources_} sources")
+        if not np.isin(activity, (0, 1)).all():
+            raise DataError("Y may hold 0 and 1 only: which sources were on")
+        return self.model_.observe(activity.astype(bool)).view(np.int8)
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """The log of the chance of each row under the model; minus infinity where a row is impossible."""
+        check_is_fitted(self)
+        rows = self._rows(X)
+        first, number = rows.distinct()
+        once = PatternCounts(rows.words[first], np.ones(len(first)), self.model_.sensors, rows.seen[first])
+        return self.model_.log_probability(once)[number]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean log-likelihood of a row."""
+        check_is_fitted(self)
+        counts = self._counts(X, None, first=False)
+        return float(counts.weights @ self.model_.log_probability(counts)) / counts.n_samples
+
+    def sample(self, n_samples: int = 1) -> NDArray[np.int8]:
+        """Rows as the model would produce them, noise included: (n_samples, n_features)."""
+        check_is_fitted(self)
+        return self.model_.sample(n_samples, _generator(self.random_state)).view(np.int8)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
+        """The names of the sources, for the columns of ``transform``; ``input_features`` changes nothing."""
+        check_is_fitted(self)
+        return np.array(self.model_.source_names(), dtype=object)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model file, which ``bica.load`` reads."""
+        check_is_fitted(self)
+        self.fit_.save(path, overwrite=overwrite)
+
+    def _learn(self, counts: PatternCounts) -> Self:
+        for method in tracked([self._method()], f"learning from {len(counts.weights)} distinct rows", 1):
+            fit = _in_order(method.fit(counts, _generator(self.random_state)))
+        self.fit_, self.model_, self._counts_so_far = fit, fit.model, counts
+        self.components_ = fit.model.mixing.T
+        self.n_sources_ = fit.model.n_sources
+        self.probabilities_ = fit.model.probability
+        self.probability_errors_ = fit.probability_error
+        self.noise_ = fit.model.noise
+        self.log_likelihood_ = fit.log_likelihood
+        self.n_iter_ = fit.n_iter
+        self.diagnostics_ = dict(fit.diagnostics)
+        return self
+
+    def _method(self) -> Method:
+        if isinstance(self.method, str):
+            return method_named(self.method, **self._settings(settings_of(self.method)))
+        if isinstance(self.method, type) or not hasattr(self.method, "fit"):
+            raise SettingError(f"method is {self.method!r}; give a name or an object with fit(data, rng)")
+        for setting in self._settings(()):
+            raise SettingError(f"{setting} has to be set on the object given as method, which knows its own settings")
+        return self.method
+
+    def _settings(self, known: tuple[str, ...]) -> dict[str, Any]:
+        """Those of our settings that the method knows, and all that were changed, which it may have to refuse."""
+        given = {
+            "noise": _noise(self.noise),
+            "min_probability": self.min_probability,
+            "significance": self.significance,
+        }
+        changed = {name for name, value in given.items() if value != METHOD_SETTINGS[name]}
+        decided = {name for name in known if METHOD_SETTINGS.get(name) is not None}
+        return {name: value for name, value in given.items() if name in changed | decided}
+
+    def _counts(self, X: Any, sample_weight: ArrayLike | None, *, first: bool) -> PatternCounts:
+        if isinstance(X, PatternCounts) and (sample_weight is not None or self.binarize is not None):
+            raise SettingError("PatternCounts are binary and weighted already; leave out sample_weight and binarize")
+        rows, sensors = self._checked(X, first=first)
+        counts = PatternCounts.of(rows, sensors=sensors, sample_weight=sample_weight, binarize=self.binarize)
+        self._check_columns(counts.sensors, first=first)
+        return counts
+
+    def _rows(self, X: Any) -> Rows:
+        if isinstance(X, PatternCounts):
+            raise DataError("PatternCounts do not know the order of their rows; give the table itself")
+        rows, sensors = self._checked(X, first=False)
+        table = open_table(rows, sensors=sensors, binarize=self.binarize)
+        self._check_columns(table.sensors, first=False)
+        everything = all_observed(len(table.sensors))
+        words, seen = [np.empty((0, everything.size), np.uint64)], [np.empty((0, everything.size), np.uint64)]
+        for chunk in tracked(table.chunks(), "reading chunks of rows"):
+            words.append(chunk.words)
+            seen.append(np.broadcast_to(everything, words[-1].shape) if chunk.observed is None else chunk.observed)
+        return Rows(np.vstack(words), np.vstack(seen))
+
+    def _checked(self, X: Any, *, first: bool) -> tuple[Any, tuple[str, ...] | None]:
+        """An array as scikit-learn wants it, with the names of its columns; any other table as it is."""
+        if not _is_array(X):
+            return X, None
+        array = validate_data(self, X, reset=first, accept_sparse="csr", ensure_all_finite="allow-nan")
+        _refuse_nan(array)
+        return array, tuple(getattr(self, "feature_names_in_", default_sensors(array.shape[1])))
+
+    def _check_columns(self, sensors: tuple[str, ...], *, first: bool) -> None:
+        """Remember the columns of the first table; later ones must have the same. Mere numbers are no names."""
+        named = sensors not in (default_sensors(len(sensors)), tuple(map(str, range(len(sensors)))))
+        if first:
+            self.n_features_in_ = len(sensors)
+            self.__dict__.pop("feature_names_in_", None)
+            if named:
+                self.feature_names_in_ = np.array(sensors, dtype=object)
+        if len(sensors) != self.n_features_in_:
+            raise DataError(f"X has {len(sensors)} features, but BICA is expecting {self.n_features_in_} as input")
+        known = getattr(self, "feature_names_in_", sensors)
+        for place, (name, before) in enumerate(zip(sensors, known, strict=True)):
+            if named and name != before:
+                raise DataError(
+                    f"column {place} is {name!r}, but it was {before!r} in fit; give the same columns in the same order"
+                )
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        if not self.verbose:
+            yield
+            return
+        with listening(lines_to(sys.stderr)):
+            yield
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def _noise(noise: NoiseSetting) -> Noise | Literal["estimate"]:
+    if isinstance(noise, Noise):
+        return noise
+    if isinstance(noise, str) and noise == "estimate":
+        return "estimate"
+    if isinstance(noise, Real):
+        return Noise.flips(float(noise))
+    raise SettingError(f"noise is {noise!r}; it can be 'estimate', a flip rate or a Noise")
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    return np.random.default_rng(random_state)
+
+
+def _in_order(fit: Fit) -> Fit:
+    """Sources by falling probability, then by columns, whatever the method's order was."""
+    order = fit.model.order()
+    error = None if fit.probability_error is None else fit.probability_error[order]
+    return replace(fit, model=fit.model.pick(order), probability_error=error)
+
+
+def _is_array(X: Any) -> bool:
+    """Arrays, nested lists and sparse matrices; a masked array says itself which cells are missing."""
+    if isinstance(X, np.ma.MaskedArray):
+        return False
+    return isinstance(X, list | tuple) or issparse(X) or (hasattr(X, "__array__") and not hasattr(X, "columns"))
+
+
+def _refuse_nan(array: Any) -> None:
+    values = array.data if hasattr(array, "indptr") else array
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        raise DataError(
+            "X holds NaN, which may be an accident; drop those rows, or give missing cells as a masked array or "
+            "as nulls of a data frame"
+        )
+
+
+def _impossible(rows: NDArray[np.int64]) -> str:
+    first = ", ".join(map(str, rows[:SHOWN_ROWS])) + (", ..." if len(rows) > SHOWN_ROWS else "")
+    return (
+        f"no set of sources produces {'row' if len(rows) == 1 else 'rows'} {first} when sensors never err; "
+        "fit with noise='estimate' or a rate such as noise=0.01"
+    )

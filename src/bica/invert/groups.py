@@ -1,0 +1,76 @@
+"""The parts of a model that can be decoded alone, with the costs that every decoder minimises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.data.chunks import MISSING
+from bica.model.distribution import connected_groups
+from bica.model.or_mixture import OrMixture
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Sensors and sources that share nothing with the rest; sources that never change are left out.
+
+    The cost of an activity behind a row is the sum of the prices of its active sources and the penalties of
+    the row's cells. A penalty is infinite where a sensor never errs that way.
+    """
+
+    sensors: NDArray[np.int64]  # numbers in the model
+    sources: NDArray[np.int64]  # numbers in the model, rising
+    mixing: NDArray[np.bool_]  # (n_sensors, n_sources) of the group
+    price: NDArray[np.float64]  # (n_sources,), log((1 - p) / p)
+    penalty: NDArray[np.float64]  # (n_sensors, 3, 2), by the cell shown (0, 1 or missing) and the sensor's true state
+
+    def cost(self, activity: NDArray[np.bool_], cells: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """The cost of each row of ``activity`` behind the same row of ``cells``; infinite where it is impossible."""
+        total: NDArray[np.float64] = activity @ self.price
+        for reached_by, penalty, shown in zip(self.mixing, self.penalty, cells.T, strict=True):
+            state = activity @ reached_by  # on booleans, @ is exactly OR over ANDs
+            total += penalty[shown, state.astype(np.intp)]
+        return total
+
+
+def groups_of(model: OrMixture) -> Iterator[Group]:
+    """Split the model; sensors under a source that is always on are no longer moved by the others."""
+    penalty = penalties(*model.noise.rates(model.n_sensors))
+    covered = np.flatnonzero(model.mixing[:, model.probability == 1].any(axis=1))
+    penalty[covered, :, 0] = penalty[covered, :, 1]
+    mixing = model.mixing & changing(model)
+    mixing[covered] = False
+    with np.errstate(divide="ignore"):
+        price = np.log1p(-model.probability) - np.log(model.probability)
+    settled = []
+    for sensors, sources in connected_groups(mixing):
+        if sources.size:
+            yield Group(sensors, sources, mixing[np.ix_(sensors, sources)], price[sources], penalty[sensors])
+        else:
+            settled.extend(sensors.tolist())
+    unseen = np.flatnonzero(changing(model) & ~mixing.any(axis=0))
+    alone = np.array(settled, dtype=np.int64)
+    yield Group(alone, unseen, mixing[np.ix_(alone, unseen)], price[unseen], penalty[alone])
+
+
+def changing(model: OrMixture) -> NDArray[np.bool_]:
+    """Which sources are neither always on nor always off."""
+    return (model.probability > 0) & (model.probability < 1)
+
+
+def penalties(false_alarm: NDArray[np.float64], miss: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``-log`` of the chance of each cell (0, 1 or missing) given the sensor's true state: (n_sensors, 3, 2).
+
+    >>> penalties(np.array([0.0]), np.array([0.5])).round(2)[0]
+    array([[0.  , 0.69],
+           [ inf, 0.69],
+           [0.  , 0.  ]])
+    """
+    chance = np.ones((false_alarm.size, 3, 2))
+    chance[:, 0], chance[:, 1] = np.stack([1 - false_alarm, miss], 1), np.stack([false_alarm, 1 - miss], 1)
+    assert MISSING == 2
+    with np.errstate(divide="ignore"):
+        return np.abs(np.log(chance))  # a chance of 1 costs 0, not -0

@@ -1,0 +1,45 @@
+"""Every method by its name; a new method is one file and one entry here."""
+
+from dataclasses import fields
+from importlib import import_module
+from typing import Any
+
+from bica.errors import SettingError
+from bica.model.fit import Method
+
+METHODS = {  # imported when first asked for, so that a list of names costs nothing
+    "findbica": "bica.estimate.findbica:FindBICA",
+}
+
+
+def method_named(name: str, **settings: Any) -> Method:
+    """The method of this name with these settings; the others keep the method's own defaults.
+
+    >>> method_named("findbica", min_probability=0.01).min_probability
+    0.01
+    """
+    known = settings_of(name)
+    for setting in settings:
+        if setting not in known:
+            raise SettingError(f"method {name!r} has no setting {setting!r}; it knows {', '.join(known)}")
+    method: Method = _class_of(name)(**settings)
+    return method
+
+
+def settings_of(name: str) -> tuple[str, ...]:
+    """What can be set on the method of this name.
+
+    >>> settings_of("findbica")[:2]
+    ('min_probability', 'significance')
+    """
+    return tuple(field.name for field in fields(_class_of(name)))
+
+
+def _class_of(name: str) -> Any:
+    if name not in METHODS:
+        raise SettingError(
+            f"there is no method {name!r}; choose from {', '.join(map(repr, METHODS))}, "
+            "or give an object with fit(data, rng)"
+        )
+    module, _, title = METHODS[name].partition(":")
+    return getattr(import_module(module), title)

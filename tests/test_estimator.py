@@ -1,0 +1,411 @@
+from dataclasses import dataclass, field
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+
+import bica
+from bica import BICA, Noise, OrMixture, PatternCounts
+from bica.errors import DataError, InfeasibleError, SettingError
+from bica.estimate.findbica import FindBICA
+from bica.methods import METHODS
+from bica.model.fit import Fit
+
+TRUTH = OrMixture([[1, 0, 1], [1, 1, 0], [0, 1, 0], [0, 0, 1]], [0.4, 0.3, 0.2], sensors=["a", "b", "c", "d"])
+ROWS = TRUTH.sample(3000, np.random.default_rng(1))
+ACTIVITY = np.array([[1, 0, 0], [0, 1, 1], [0, 0, 0], [1, 1, 1]])
+
+
+@pytest.fixture
+def fitted():
+    return BICA().fit(ROWS)
+
+
+def same(left, right):
+    """Whether two estimators learned the same model to the last bit."""
+    return left.model_ == right.model_ and left.fit_.document() == right.fit_.document()
+
+
+@dataclass(frozen=True)
+class Given:
+    """A method that finds what it was told, and shows that it was handed the data and the chance."""
+
+    model: OrMixture
+    asked: list = field(default_factory=list)
+
+    def fit(self, data, rng):
+        self.asked.append((data, rng.random()))
+        error = np.arange(self.model.n_sources, dtype=float) / 10
+        return Fit(self.model, method="given", probability_error=error, n_iter=7, diagnostics={"note": "told"})
+
+
+# What scikit-learn's own checks demand. They feed real numbers, which need a threshold.
+
+
+@parametrize_with_checks([BICA(binarize=0.0), BICA(binarize=0.5, noise=0.05)])
+def test_scikit_learn_is_content(estimator, check):
+    check(estimator)
+
+
+FED_REAL_NUMBERS = "fits on real numbers, and BICA without `binarize` reads only 0 and 1"
+OTHER_COMPLAINT = "fits on real numbers and waits for another error than that only 0 and 1 can be read"
+EXPECTED_FAILURES = {
+    "check_all_zero_sample_weights_error": OTHER_COMPLAINT,
+    "check_dict_unchanged": FED_REAL_NUMBERS,
+    "check_dont_overwrite_parameters": FED_REAL_NUMBERS,
+    "check_dtype_object": FED_REAL_NUMBERS,
+    "check_estimator_sparse_array": FED_REAL_NUMBERS,
+    "check_estimator_sparse_matrix": FED_REAL_NUMBERS,
+    "check_estimator_sparse_tag": FED_REAL_NUMBERS,
+    "check_estimators_dtypes": FED_REAL_NUMBERS,
+    "check_estimators_fit_returns_self": FED_REAL_NUMBERS,
+    "check_estimators_nan_inf": FED_REAL_NUMBERS,
+    "check_estimators_overwrite_params": FED_REAL_NUMBERS,
+    "check_estimators_pickle": FED_REAL_NUMBERS,
+    "check_f_contiguous_array_estimator": FED_REAL_NUMBERS,
+    "check_fit2d_1feature": OTHER_COMPLAINT,
+    "check_fit2d_1sample": OTHER_COMPLAINT,
+    "check_fit2d_predict1d": FED_REAL_NUMBERS,
+    "check_fit_check_is_fitted": FED_REAL_NUMBERS,
+    "check_fit_idempotent": FED_REAL_NUMBERS,
+    "check_fit_score_takes_y": FED_REAL_NUMBERS,
+    "check_methods_sample_order_invariance": FED_REAL_NUMBERS,
+    "check_methods_subset_invariance": FED_REAL_NUMBERS,
+    "check_n_features_in": FED_REAL_NUMBERS,
+    "check_n_features_in_after_fitting": FED_REAL_NUMBERS,
+    "check_pipeline_consistency": FED_REAL_NUMBERS,
+    "check_positive_only_tag_during_fit": FED_REAL_NUMBERS,
+    "check_readonly_memmap_input": FED_REAL_NUMBERS,
+    "check_sample_weight_equivalence_on_dense_data": FED_REAL_NUMBERS,
+    "check_sample_weight_equivalence_on_sparse_data": FED_REAL_NUMBERS,
+    "check_sample_weights_list": FED_REAL_NUMBERS,
+    "check_sample_weights_not_an_array": FED_REAL_NUMBERS,
+    "check_sample_weights_not_overwritten": FED_REAL_NUMBERS,
+    "check_sample_weights_pandas_series": FED_REAL_NUMBERS,
+    "check_sample_weights_shape": FED_REAL_NUMBERS,
+    "check_transformer_data_not_an_array": FED_REAL_NUMBERS,
+    "check_transformer_general": FED_REAL_NUMBERS,
+}
+
+
+def causes(error):
+    """What is said of the error, and of the errors behind it."""
+    return "" if error is None else f"{error} {causes(error.__cause__)} {causes(error.__context__)}"
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_without_a_threshold_only_real_numbers_are_in_the_way():
+    results = check_estimator(BICA(), on_fail=None, expected_failed_checks=EXPECTED_FAILURES)
+    failed = [result for result in results if result["status"] in ("failed", "xfail")]
+    assert {result["check_name"] for result in failed} <= EXPECTED_FAILURES.keys()
+    assert all("only 0 and 1 can be read" in causes(result["exception"]) for result in failed)
+
+
+# What was learned.
+
+
+def test_the_sources_are_found_in_the_order_of_their_probability(fitted):
+    assert fitted.components_.tolist() == TRUTH.mixing.T.tolist()
+    assert fitted.components_.dtype == bool
+    # four standard errors: each probability is a share of the rows without the other two, at least 0.6 x 0.7 of all
+    np.testing.assert_allclose(fitted.probabilities_, TRUTH.probability, atol=4 * np.sqrt(0.25 / (3000 * 0.42)))
+    assert fitted.n_sources_ == 3
+    assert fitted.n_features_in_ == 4
+    assert fitted.n_iter_ == 1
+    assert fitted.probability_errors_ is None
+    assert fitted.noise_ == fitted.model_.noise
+    assert fitted.log_likelihood_ == pytest.approx(fitted.model_.log_likelihood(ROWS))
+
+
+def test_sources_of_equal_probability_are_ordered_by_their_columns():
+    given = OrMixture([[0, 1, 1, 0], [1, 0, 1, 0], [0, 0, 0, 1]], [0.3, 0.3, 0.3, 0.4])
+    found = BICA(method=Given(given)).fit(np.zeros((2, 3), dtype=bool))
+    assert found.components_.astype(int).tolist() == [[0, 0, 1], [1, 1, 0], [1, 0, 0], [0, 1, 0]]
+    assert found.probability_errors_.tolist() == [0.3, 0.2, 0.1, 0.0]
+    assert (found.n_iter_, found.diagnostics_) == (7, {"note": "told"})
+
+
+def test_the_order_of_the_rows_changes_not_a_byte(fitted):
+    assert same(fitted, BICA().fit(ROWS[np.random.default_rng(2).permutation(len(ROWS))]))
+
+
+def test_a_weight_is_a_repeated_row(fitted):
+    weights = np.random.default_rng(3).integers(0, 4, len(ROWS))
+    assert same(BICA().fit(ROWS, sample_weight=weights), BICA().fit(ROWS.repeat(weights, axis=0)))
+
+
+@pytest.mark.parametrize("kind", [list, pd.DataFrame, csr_array, PatternCounts.of, np.asfortranarray])
+def test_every_kind_of_table_gives_the_same_model(fitted, kind):
+    assert BICA().fit(kind(ROWS.astype(np.int8))).components_.tolist() == fitted.components_.tolist()
+
+
+def test_the_seed_reaches_the_method():
+    drawn = []
+    for seed in (5, 5, np.random.RandomState(5), np.random.default_rng(5)):
+        method = Given(TRUTH)
+        BICA(method=method, random_state=seed).fit(ROWS)
+        drawn.append(method.asked[0][1])
+    assert drawn[0] == drawn[1] == drawn[3] == np.random.default_rng(5).random() != drawn[2]
+
+
+# Batches.
+
+
+def test_partial_fits_equal_one_fit(fitted):
+    learner = BICA()
+    for part in np.array_split(ROWS, 3):
+        learner.partial_fit(part)
+    assert same(learner, fitted)
+
+
+def test_partial_fit_goes_on_after_fit_and_fit_starts_anew(fitted):
+    learner = BICA().fit(ROWS[:2000]).partial_fit(ROWS[2000:])
+    assert same(learner, fitted)
+    assert same(learner.fit(ROWS[:1000]), BICA().fit(ROWS[:1000]))
+
+
+def test_batches_must_have_the_same_columns():
+    learner = BICA().partial_fit(ROWS)
+    with pytest.raises(ValueError, match="X has 3 features, but BICA is expecting 4"):
+        learner.partial_fit(ROWS[:, :3])
+
+
+# Decoding.
+
+
+def test_activities_without_overlap_come_back():
+    apart = BICA(method=Given(OrMixture(np.eye(3), [0.5, 0.3, 0.2]))).fit(np.zeros((1, 3), dtype=bool))
+    assert apart.transform(apart.inverse_transform(ACTIVITY)).tolist() == ACTIVITY.tolist()
+
+
+def test_transform_explains_what_was_shown(fitted):
+    active = fitted.transform(ROWS)
+    assert active.dtype == np.int8
+    assert active.shape == (3000, 3)
+    np.testing.assert_array_equal(fitted.inverse_transform(active), ROWS)
+
+
+def test_missing_cells_are_decoded_from_the_others(fitted):
+    row = np.ma.masked_array([[1, 1, 0, 0]], mask=[[False, True, False, False]])
+    assert fitted.transform(row).tolist() == [[1, 0, 0]]
+
+
+def test_nan_in_an_array_may_be_an_accident(fitted):
+    with pytest.raises(DataError, match="X holds NaN"):
+        fitted.transform([[1.0, np.nan, 0.0, 0.0]])
+
+
+def test_rows_that_no_sources_produce_are_refused_by_number():
+    silent = BICA(noise=0).fit(ROWS)
+    with pytest.raises(InfeasibleError, match=r"no set of sources produces rows 1, 3 .*noise='estimate'"):
+        silent.transform([[1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0]])
+    assert silent.transform(ROWS[:5]).shape == (5, 3)
+
+
+def test_many_impossible_rows_are_not_all_named():
+    with pytest.raises(InfeasibleError, match=r"rows 0, 1, 2, 3, 4, \.\.\. when"):
+        BICA(noise=0).fit(ROWS).transform([[1, 0, 0, 0]] * 9)
+
+
+def test_with_noise_every_row_is_decoded():
+    noisy = BICA(noise=Noise(0.01, 0.1)).fit(ROWS)
+    assert noisy.noise_ == Noise(0.01, 0.1)
+    assert noisy.transform([[1, 0, 0, 0]]).tolist() == [[1, 0, 0]]  # one miss is likelier than a false alarm
+
+
+def test_inverse_transform_refuses_what_is_no_activity(fitted):
+    with pytest.raises(DataError, match="Y has 2 columns, but the model has 3 sources"):
+        fitted.inverse_transform([[0, 1]])
+    with pytest.raises(DataError, match="0 and 1 only"):
+        fitted.inverse_transform([[0, 1, 0.5]])
+
+
+def test_counts_have_no_rows_to_transform(fitted):
+    with pytest.raises(DataError, match="order of their rows"):
+        fitted.transform(PatternCounts.of(ROWS))
+
+
+# Scores and samples.
+
+
+def test_scores_are_log_likelihoods(fitted):
+    by_row = fitted.score_samples(ROWS)
+    chances = fitted.model_.pattern_probability()
+    np.testing.assert_allclose(by_row, np.log(chances[ROWS @ [1, 2, 4, 8]]))
+    assert fitted.score(ROWS) == pytest.approx(by_row.mean())
+    assert fitted.score(PatternCounts.of(ROWS)) == fitted.score(ROWS)
+
+
+def test_samples_follow_the_model_and_the_seed(fitted):
+    rows = fitted.set_params(random_state=4).sample(20_000)
+    assert rows.shape == (20_000, 4)
+    assert (rows == fitted.sample(20_000)).all()
+    expected = 1 - np.prod(1 - fitted.model_.mixing * fitted.probabilities_, axis=1)  # noise is below 1e-3 here
+    np.testing.assert_allclose(rows.mean(axis=0), expected, atol=4 * np.sqrt(0.25 / 20_000) + 1e-3)
+    assert fitted.noise_.miss < 1e-3
+
+
+# Names.
+
+
+def frame(rows=ROWS, names="abcd", kind=pd.DataFrame):
+    return kind({name: rows[:, i].astype(int) for i, name in enumerate(names)})
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_names_of_columns_are_kept(kind):
+    named = BICA().fit(frame(kind=kind))
+    assert named.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    assert named.model_.sensors == ("a", "b", "c", "d")
+    assert named.transform(frame(kind=kind)).shape == (3000, 3)
+
+
+def tables(folder):
+    """The same rows with the same names, kept in different ways."""
+    frame(kind=pl.DataFrame).write_csv(folder / "rows.csv")
+    frame(kind=pl.DataFrame).write_parquet(folder / "rows.parquet")
+    yield folder / "rows.csv"
+    yield str(folder / "rows.parquet")
+    yield frame(kind=pl.LazyFrame)
+    yield duckdb.read_parquet(str(folder / "rows.parquet"))
+
+
+def test_files_relations_and_lazy_frames_are_read_like_frames(tmp_path):
+    expected = BICA().fit(frame())
+    for table in tables(tmp_path):
+        found = BICA().fit(table)
+        assert same(found, expected)
+        assert found.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+        np.testing.assert_array_equal(found.transform(table), expected.transform(frame()))
+        np.testing.assert_array_equal(found.score_samples(table), expected.score_samples(frame()))
+
+
+def test_an_array_has_no_names(fitted):
+    assert not hasattr(fitted, "feature_names_in_")
+    assert not hasattr(BICA().fit(frame()).fit(ROWS), "feature_names_in_")
+    assert not hasattr(BICA().fit(pd.DataFrame(ROWS)), "feature_names_in_")
+
+
+def test_other_columns_are_refused():
+    named = BICA().fit(frame())
+    with pytest.raises(DataError, match="column 0 is 'b', but it was 'a' in fit"):
+        named.transform(frame(names="bacd"))
+    with pytest.raises(DataError, match="X has 3 features, but BICA is expecting 4"):
+        named.transform(frame(names="abc"))
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        named.transform(ROWS)
+
+
+def test_columns_of_the_output_are_named_after_the_sources(fitted):
+    assert fitted.get_feature_names_out().tolist() == ["source1", "source2", "source3"]
+    table = fitted.set_output(transform="pandas").transform(pd.DataFrame(ROWS, index=range(7, 3007)))
+    assert table.columns.tolist() == ["source1", "source2", "source3"]
+    assert table.index[0] == 7
+    assert fitted.set_output(transform="polars").transform(ROWS).columns == ["source1", "source2", "source3"]
+
+
+# Living with scikit-learn.
+
+
+def test_it_works_inside_a_pipeline():
+    target = TRUTH.draw_activity(3000, np.random.default_rng(1))[:, 0]  # the draws behind ROWS
+    pipeline = make_pipeline(MaxAbsScaler(), BICA(binarize=0.5), LogisticRegression())
+    assert pipeline.fit(ROWS, target).score(ROWS, target) > 0.9
+    assert pipeline[:-1].get_feature_names_out().tolist() == ["source1", "source2", "source3"]
+
+
+def test_clones_and_parameters():
+    learner = BICA(FindBICA(split=False), binarize={"a": 0.5}, random_state=3, verbose=True)
+    copy = clone(learner)
+    assert copy.get_params() == learner.get_params()
+    assert copy.set_params(noise=0.1).noise == 0.1
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        copy.set_params(prior=1)
+
+
+@pytest.mark.parametrize("use", ["transform", "score", "score_samples", "inverse_transform", "save", "sample"])
+def test_nothing_works_before_fit(use):
+    with pytest.raises(NotFittedError):
+        getattr(BICA(), use)(ROWS)
+
+
+def test_a_saved_model_comes_back(fitted, tmp_path):
+    fitted.save(tmp_path / "model.json")
+    assert bica.load(tmp_path / "model.json") == fitted.model_
+    assert Fit.load(tmp_path / "model.json").document() == fitted.fit_.document()
+    with pytest.raises(OSError, match="exists already"):
+        fitted.save(tmp_path / "model.json")
+    fitted.save(tmp_path / "model.json", overwrite=True)
+
+
+# Settings.
+
+
+def test_settings_go_to_the_method():
+    rare = BICA(min_probability=0.35).fit(ROWS)
+    assert (rare.probabilities_ >= 0.35).all()
+    assert rare.n_sources_ < 3
+    assert BICA(noise=0.03).fit(ROWS).noise_ == Noise.flips(0.03)
+
+
+def test_a_method_object_knows_its_own_settings(fitted):
+    assert same(BICA(FindBICA()).fit(ROWS), fitted)
+    with pytest.raises(SettingError, match="min_probability has to be set on the object"):
+        BICA(FindBICA(), min_probability=0.1).fit(ROWS)
+
+
+@pytest.mark.parametrize("method", [FindBICA, 3])
+def test_what_is_no_method_is_refused(method):
+    with pytest.raises(SettingError, match="give a name or an object"):
+        BICA(method).fit(ROWS)
+
+
+@pytest.mark.parametrize("noise", ["guess", None, np.array([0.1, 0.2])])
+def test_what_is_no_noise_is_refused(noise):
+    with pytest.raises(SettingError, match=r"noise is .*; it can be 'estimate', a flip rate or a Noise"):
+        BICA(noise=noise).fit(ROWS)
+
+
+@dataclass(frozen=True)
+class Blind:
+    """A method that has no settings and finds nothing."""
+
+    def fit(self, data, rng):
+        return Fit(OrMixture(np.zeros((data.n_sensors, 0)), [], sensors=data.sensors))
+
+
+def test_a_method_gets_only_settings_that_it_has_and_a_changed_one_is_refused(monkeypatch):
+    monkeypatch.setitem(METHODS, "blind", f"{__name__}:Blind")
+    assert BICA("blind").fit(ROWS).n_sources_ == 0
+    with pytest.raises(SettingError, match="'blind' has no setting 'significance'"):
+        BICA("blind", significance=0.01).fit(ROWS)
+
+
+def test_a_model_without_sources_has_no_columns_to_show():
+    nothing = BICA(Blind()).fit(ROWS)
+    assert nothing.transform(np.zeros((5, 4))).shape == (5, 0)
+    assert nothing.inverse_transform(np.zeros((5, 0))).tolist() == [[0] * 4] * 5
+    assert nothing.set_output(transform="pandas").transform(np.zeros((5, 4))).shape == (5, 0)
+
+
+def test_counts_carry_their_weights():
+    with pytest.raises(SettingError, match="leave out sample_weight"):
+        BICA().fit(PatternCounts.of(ROWS), sample_weight=np.ones(3000))
+
+
+def test_a_verbose_fit_tells_on_standard_error(capsys):
+    BICA(verbose=True).fit(ROWS).transform(ROWS)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "learning from" in shown.err
+    BICA().fit(ROWS)
+    assert capsys.readouterr().err == ""
