@@ -195,7 +195,7 @@ class Task:
             return self.settings.noise
         if self.settings.noise == "estimate":
             return Noise.flips(float(fit.point.noise[0]))
-        false_alarm, miss = surface.noise.rates(fit.point.noise)
+        false_alarm, _ = surface.noise.rates(fit.point.noise)
         rates = np.full(self.whole.n_sensors, false_alarm.mean() if false_alarm.size else 0.0)
         rates[self.places] = false_alarm
         return Noise(rates, rates)

@@ -73,7 +73,7 @@ class Search:
     def _refitted(self, start: Point, free: NDArray[np.bool_], needed: float = -np.inf) -> Found:
         needed += float(self.cost(start.sources[self.n_known :]).sum())
         fit = refit(self.surface, start, free, self.prior, needed=needed)
-        found = Found(fit, fit.objective - float(self.cost(fit.point.sources[self.n_known :]).sum()))
+        found = Found(fit, self._score(fit.point, fit.free))
         self.visited.append((found.score, float(np.mean(fit.point.noise)) if fit.point.noise.size else 0.0))
         return found
 
@@ -88,21 +88,30 @@ class Search:
         return self._added_to(self.best.fit.point, self.best.fit.free, self._worth_a_look(self.best.fit.point))
 
     def _added_to(self, point: Point, free: NDArray[np.bool_], candidates: Sets) -> bool:
-        if not candidates.size:
-            return False
-        gain, probability = self.surface.additions(point, candidates)
-        base = point.log_likelihood + self.prior.log_density(point.rate[free])
-        base -= float(self.cost(point.sources[self.n_known :]).sum())
-        forecast = base + gain - self.cost(candidates)
-        for place in np.argsort(-forecast, kind="stable")[:TRIED]:
-            if forecast[place] < self.best.score - HOPELESS:
-                break
-            sources = np.append(point.sources, candidates[place])
-            rate = np.append(point.rate, -np.log1p(-probability[place]))
-            start = self.surface.at(sources, rate, point.noise)
-            if self._improves(self._refitted(start, np.append(free, True), self.best.score)):
+        """Try the candidates that promise most; stop at the first that makes a new best."""
+        for start, kept in self._promising(point, free, candidates, self.best.score - HOPELESS):
+            if self._improves(self._refitted(start, kept, self.best.score)):
                 return True
         return False
+
+    def _promising(
+        self, point: Point, free: NDArray[np.bool_], candidates: Sets, bar: float
+    ) -> Iterator[tuple[Point, NDArray[np.bool_]]]:
+        """The point with one more source: the best few whose score is forecast above ``bar``."""
+        if not candidates.size:
+            return
+        gain, probability = self.surface.additions(point, candidates)
+        forecast = self._score(point, free) + gain - self.cost(candidates)
+        for place in np.argsort(-forecast, kind="stable")[:TRIED]:
+            if forecast[place] < bar:
+                return
+            sources = np.append(point.sources, candidates[place])
+            rate = np.append(point.rate, -np.log1p(-probability[place]))
+            yield self.surface.at(sources, rate, point.noise), np.append(free, True)
+
+    def _score(self, point: Point, free: NDArray[np.bool_]) -> float:
+        objective = point.log_likelihood + self.prior.log_density(point.rate[free])
+        return objective - float(self.cost(point.sources[self.n_known :]).sum())
 
     def _worth_a_look(self, point: Point) -> Sets:
         """Sets whose rate wants to grow, the steepest of every size: large sets are steep but soon satisfied."""
@@ -156,16 +165,17 @@ class Search:
         return np.setdiff1d(related, np.append(others, source))
 
     def _exchange_two(self) -> bool:
-        """Take out two sources that overlap, one of them in doubt, and fill the gap anew."""
+        """Take out two sources that overlap, one of them in doubt, put another in, and fill the rest of the gap."""
         if self.surface.cells.n_sensors > SMALL_LATTICE:
             return False
-        point, free, doubtful = self.best.fit.point, self.best.fit.free, self._loss() < IN_DOUBT
-        for one, other in _overlapping(point.sources, self.n_known):
-            if not (doubtful[one] or doubtful[other]):
-                continue
-            rest, kept = self._without(point, free, [one, other])
-            if np.isfinite(rest.log_likelihood) and self._refilled(self._refitted(rest, kept)):
-                return True
+        point, free, loss = self.best.fit.point, self.best.fit.free, self._loss()
+        for pair in _overlapping(point.sources, self.n_known):
+            if loss[pair].min() < IN_DOUBT:
+                rest, kept = self._without(point, free, pair)
+                others = np.setdiff1d(self._worth_a_look(rest), point.sources[pair])
+                for start, grown in self._promising(rest, kept, others, self.best.score - loss[pair].max() - HOPELESS):
+                    if self._refilled(self._refitted(start, grown)):
+                        return True
         return False
 
     def _refilled(self, found: Found) -> bool:
@@ -190,8 +200,8 @@ def _steepest(slope: NDArray[np.float64], sets: Sets, how_many: int) -> Sets:
     return sets[slope[sets] > 0]
 
 
-def _overlapping(sources: Sets, first: int) -> Iterator[tuple[int, int]]:
+def _overlapping(sources: Sets, first: int) -> Iterator[list[int]]:
     for one in range(first, sources.size):
         for other in range(first, one):
             if sources[one] & sources[other]:
-                yield one, other
+                yield [one, other]
