@@ -33,5 +33,9 @@ class OutputError(BicaError, OSError):
     """The result cannot be written where it was asked for."""
 
 
+class MissingExtraError(BicaError, ImportError):
+    """An optional package is needed here and not installed."""
+
+
 class BicaWarning(UserWarning):
     """Something that the user should know but that stops nothing."""

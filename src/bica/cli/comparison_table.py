@@ -1,0 +1,64 @@
+"""Found sources beside the true ones."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from bica.cli.model_table import number, plain_table, sensor_list
+from bica.metrics.pairs import aligned
+from bica.model.or_mixture import OrMixture
+from bica.report.names import harmless
+from bica.report.pairing import paired_sources
+
+
+def comparison_values(found: OrMixture, truth: OrMixture) -> list[dict[str, Any]]:
+    """One entry a true source, then one a found source that stands for none; None where there is nothing."""
+    true, seen = _sources(truth, truth.sensors), _sources(aligned(found, truth), truth.sensors)
+    return [
+        {
+            "true": None if pair.true is None else true[pair.true],
+            "found": None if pair.found is None else seen[pair.found],
+            "exact": pair.exact,
+        }
+        for pair in paired_sources(found, truth)
+    ]
+
+
+def _sources(model: OrMixture, sensors: Sequence[str]) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "sensors": [sensors[i] for i in np.flatnonzero(column).tolist()], "probability": chance}
+        for name, column, chance in zip(model.source_names(), model.mixing.T, model.probability.tolist(), strict=True)
+    ]
+
+
+def show_comparison(screen: Console, found: OrMixture, truth: OrMixture) -> None:
+    """The sources side by side, ticked where the sensors agree exactly."""
+    pairs = comparison_values(found, truth)
+    screen.print(comparison_table(pairs, tick="yes" if screen.options.ascii_only else "✓"))
+    exact = sum(pair["exact"] for pair in pairs)
+    spurious = sum(pair["true"] is None for pair in pairs)
+    screen.print(f"{exact} of {truth.n_sources} true sources found exactly, {spurious} spurious")
+
+
+def comparison_table(pairs: list[dict[str, Any]], tick: str) -> Table:
+    """One line a pair; a found source with other sensors than the true one gets a line of its own below."""
+    table = plain_table("source")
+    table.add_column("sensors", overflow="fold")
+    table.add_column("true", justify="right", no_wrap=True)
+    table.add_column("found", justify="right", no_wrap=True)
+    table.add_column("exact", justify="center", no_wrap=True)
+    for pair in pairs:
+        true, found = pair["true"], pair["found"]
+        if true is not None:
+            seen = number(found["probability"]) if found else "-"
+            name, sensors = Text(harmless(true["name"])), sensor_list(true["sensors"])
+            table.add_row(name, sensors, number(true["probability"]), seen, tick if pair["exact"] else "no")
+        if found is not None and not pair["exact"]:
+            below = "  found as" if true else f"{harmless(found['name'])} (spurious)"
+            seen = "" if true else number(found["probability"])
+            table.add_row(Text(below), sensor_list(found["sensors"]), "" if true else "-", seen, "" if true else "no")
+    return table

@@ -1,0 +1,110 @@
+"""``bica fit``: from a table to a model."""
+
+from typing import Any
+
+import click
+
+from bica.cli.options import force_option, json_option, output_option, rate, refuse_two_answers, seed_option
+
+
+def _noise(_: click.Context, __: click.Parameter, text: str) -> float | None:
+    return None if text == "estimate" else rate(text)
+
+
+def _significance(_: click.Context, __: click.Parameter, text: str | None) -> float | str | None:
+    return text if text in (None, "none") else rate(text)
+
+
+def _thresholds(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> float | dict[str, float] | None:
+    """One number for all columns, or ``column=number`` as often as needed."""
+    pairs = [text.rpartition("=") for text in given]
+    if any(not column for column, _, _ in pairs) and len(given) > 1:
+        raise click.BadParameter("give one number for all columns, or COLUMN=NUMBER for each.")
+    try:
+        thresholds = {column: float(value) for column, _, value in pairs}
+    except ValueError:
+        raise click.BadParameter("a threshold is a number, alone or after COLUMN=.") from None
+    return thresholds.get("", thresholds) if thresholds else None
+
+
+@click.command()
+@click.argument("table")
+@output_option("Write the model here; - is standard output.")
+@click.option("--method", metavar="NAME", default="findbica", show_default=True, help="How to learn.")
+@click.option(
+    "--min-probability", type=float, metavar="NUMBER", help="Drop rarer sources; the method decides if not given."
+)
+@click.option(
+    "--significance",
+    callback=_significance,
+    metavar="NUMBER|none",
+    help="Level of the test that lets two columns share a source; none leaves the test out.",
+)
+@click.option(
+    "--noise",
+    default="estimate",
+    show_default=True,
+    callback=_noise,
+    metavar="estimate|RATE",
+    help="How often sensors show the opposite.",
+)
+@click.option(
+    "--binarize",
+    multiple=True,
+    callback=_thresholds,
+    metavar="[COLUMN=]NUMBER",
+    help="Cells above this number are on; once for all columns, or once a column.",
+)
+@click.option("--weights", metavar="COLUMN", help="The column that tells how often each row counts.")
+@seed_option
+@force_option
+@json_option
+def fit(
+    table: str,
+    output: str | None,
+    method: str,
+    binarize: float | dict[str, float] | None,
+    weights: str | None,
+    seed: int,
+    force: bool,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Learn the sources behind TABLE, a file of zeros and ones.
+
+    TABLE has a line a sample and a named column a sensor: CSV, TSV, Parquet, JSON lines, .npy, .npz or .mtx. A
+    single dash reads CSV from standard input.
+    """
+    refuse_two_answers(as_json, output)
+
+    import numpy as np
+
+    from bica.cli.files import check_outputs, write_file
+    from bica.cli.model_table import show_model
+    from bica.cli.screen import screen_for
+    from bica.cli.waiting import waiting
+    from bica.data.patterns import PatternCounts
+    from bica.methods import method_named
+    from bica.model.files import document_text
+
+    check_outputs(force, output)
+    learner = method_named(method, **_given(settings))
+    with waiting("learning the sources"):
+        counts = PatternCounts.of(table, sample_weight=weights, binarize=binarize)
+        document = learner.fit(counts, np.random.default_rng(seed)).document()
+    if output is not None:
+        write_file(output, document_text(document), force)
+    if as_json:
+        write_file("-", document_text(document), force)
+    else:
+        show_model(screen_for(output), document)
+
+
+def _given(settings: dict[str, Any]) -> dict[str, Any]:
+    """What the user asked for; the rest is the method's own choice."""
+    from bica.model.noise import Noise
+
+    given: dict[str, Any] = {
+        name: None if value == "none" else value for name, value in settings.items() if value is not None
+    }
+    return given | {"noise": Noise.flips(given["noise"])} if "noise" in given else given

@@ -1,0 +1,198 @@
+"""Pictures of models as Altair charts: pure functions of values, so a test can read what they draw.
+
+A source is a line and a sensor a column, as in the table that the sources explain.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.metrics.pairs import aligned
+from bica.model.names import told_apart
+from bica.model.or_mixture import OrMixture
+from bica.report import look
+from bica.report.look import Grid, Values, cell_size, font_size, heading, layers, marks_at, short_number, styled
+from bica.report.names import harmless
+from bica.report.pairing import Pair, paired_sources
+
+import altair as alt  # isort: skip (look.py says first what to install)
+
+LEGEND = alt.Legend(title=None, orient="bottom", direction="horizontal")
+
+
+def mixing_chart(model: OrMixture) -> alt.HConcatChart:
+    """The mixing matrix: a filled cell where a source reaches a sensor, its probability as a bar beside.
+
+    >>> chart = mixing_chart(OrMixture([[1, 1], [0, 1]], [0.2, 0.5]))
+    >>> len(chart.to_dict()["hconcat"])
+    2
+    """
+    model = drawable(model)
+    size = cell_size(model.n_sources, model.n_sensors)
+    grid = Grid(model.source_names(), model.sensors, size, size)
+    cells = grid.filled(_cells(model), look.BLUE).properties(title=heading("Sources", "and the sensors they reach"))
+    bars = _bars(model, grid).properties(title=heading("", "probability"))
+    return styled(alt.hconcat(cells, bars, spacing=20))
+
+
+def overview_chart(rows: NDArray[np.bool_], model: OrMixture, n_samples: int | None = None) -> alt.HConcatChart:
+    """Some rows of an on/off table (of ``n_samples`` in all), and beside them the sources found behind it."""
+    model = drawable(model)
+    height = 26.0 * min(max(model.n_sources, 6), 20)
+    sources = Grid(model.source_names(), model.sensors, cell_size(1, model.n_sensors), height / max(model.n_sources, 1))
+    cells = sources.filled(_cells(model), look.BLUE)
+    return styled(
+        alt.hconcat(
+            _table(rows, model, height, n_samples),
+            _arrow(height),
+            cells.properties(title=heading("What bica finds", "hidden sources and their sensors")),
+            _bars(model, sources).properties(title=heading("", "how often each is on")),
+            spacing=24,
+        )
+    )
+
+
+def found_and_true_chart(found: OrMixture, truth: OrMixture) -> alt.HConcatChart:
+    """Every true source with the found one that stands for it: which cells agree, and both probabilities."""
+    pairs = paired_sources(found, truth)
+    found, truth = drawable(aligned(found, truth)), drawable(truth)
+    size = cell_size(len(pairs), truth.n_sensors)
+    grid = Grid(told_apart(_pair_name(pair, found, truth) for pair in pairs), truth.sensors, size, size)
+    kinds = alt.Scale(domain=["found", "missed", "wrong"], range=[look.BLUE, look.YELLOW, look.ORANGE])
+    marks = grid.cells(_compared_cells(pairs, grid, found, truth)).mark_rect(stroke="white", strokeWidth=1)
+    cells = grid.layer(marks.encode(color=alt.Color("kind:N", scale=kinds, legend=LEGEND)))
+    cells = cells.properties(title=heading("Found against true", _verdict(pairs, found, truth)))
+    dots = _probability_dots(pairs, grid, found, truth).properties(title=heading("", "probability"))
+    both: alt.HConcatChart = alt.hconcat(cells, dots, spacing=20).resolve_scale(color="independent")
+    return styled(both)
+
+
+def network_chart(model: OrMixture) -> alt.LayerChart:
+    """Sources on the left, sensors on the right, a line where a source reaches a sensor."""
+    model = drawable(model)
+    n_lines = max(model.n_sources, model.n_sensors, 2)
+    gap = min(34.0, max(1600 / n_lines, 2.0))
+    source_place, sensor_place = _spread(_places(model)), _spread(np.arange(model.n_sensors))
+    sensor_of = dict(zip(model.sensors, sensor_place, strict=True))
+    values: Values = [{"x": 0, "y": source_place[j], "x2": 1, "y2": sensor_of[sensor]} for j, sensor in model.edges()]
+    lines = _placed(values).encode(x2="x2:Q", y2="y2:Q").mark_rule(color=look.LINE, strokeWidth=1.5)
+    labels = [f"{name} · {short_number(p)}" for name, p in zip(model.source_names(), model.probability, strict=True)]
+    sources = _nodes(labels, 0, source_place, gap)
+    sensors = _nodes(model.sensors, 1, sensor_place, gap)
+    title = heading("Sources and sensors", "with the probability of each source")
+    return styled(layers(lines, *sources, *sensors, width=260, height=gap * n_lines, title=title))
+
+
+def drawable(model: OrMixture) -> OrMixture:
+    """The model with names that can be drawn; control characters in one would end the drawing program."""
+    sensors, names = (told_apart(map(harmless, given)) for given in (model.sensors, model.source_names()))
+    return OrMixture(model.mixing, model.probability, sensors=sensors, names=names)
+
+
+def _cells(model: OrMixture) -> Values:
+    names = model.source_names()
+    return [{"line": names[source], "column": sensor} for source, sensor in model.edges()]
+
+
+def _bars(model: OrMixture, grid: Grid) -> alt.LayerChart:
+    values: Values = [
+        {"line": line, "probability": float(chance), "label": short_number(chance)}
+        for line, chance in zip(grid.lines, model.probability, strict=True)
+    ]
+    x = alt.X("probability:Q", scale=alt.Scale(domainMin=0), axis=None)
+    base = marks_at(values).encode(x=x, y=grid.y(labelled=False))
+    bars = base.mark_bar(color=look.SKY, height=alt.RelativeBandSize(0.55))
+    size = font_size(grid.cell_height)
+    labels = base.mark_text(align="left", dx=5, color=look.INK, fontSize=size).encode(text="label:N")
+    return layers(bars, labels, width=120, height=alt.Step(grid.cell_height))
+
+
+def _table(rows: NDArray[np.bool_], model: OrMixture, height: float, n_samples: int | None) -> alt.LayerChart:
+    lines = [str(i + 1) for i in range(len(rows))]
+    grid = Grid(lines, model.sensors, cell_size(1, model.n_sensors), height / max(len(rows), 1), show_lines=False)
+    on: Values = [{"line": lines[i], "column": model.sensors[j]} for i, j in np.argwhere(rows)]
+    shown = f"{len(rows)} rows" if n_samples is None else f"{len(rows)} of {n_samples} rows"
+    title = heading("What the sensors show", f"{shown}, dark where a sensor is on")
+    return grid.filled(on, look.INK).properties(title=title)
+
+
+def _arrow(height: float) -> alt.Chart:
+    arrow = marks_at([{}]).mark_point(shape="triangle-right", size=420, filled=True, opacity=1, color=look.LINE)
+    placed: alt.Chart = arrow.properties(width=16, height=height)
+    return placed
+
+
+def _pair_name(pair: Pair, found: OrMixture, truth: OrMixture) -> str:
+    if pair.true is not None:
+        return truth.source_names()[pair.true]
+    assert pair.found is not None
+    return f"{found.source_names()[pair.found]} (found)"
+
+
+def _compared_cells(pairs: list[Pair], grid: Grid, found: OrMixture, truth: OrMixture) -> Values:
+    nothing = np.zeros(truth.n_sensors, dtype=bool)
+    cells: Values = []
+    for line, pair in zip(grid.lines, pairs, strict=True):
+        true = nothing if pair.true is None else truth.mixing[:, pair.true]
+        seen = nothing if pair.found is None else found.mixing[:, pair.found]
+        for kind, where in (("found", true & seen), ("missed", true & ~seen), ("wrong", seen & ~true)):
+            cells += [{"line": line, "column": truth.sensors[i], "kind": kind} for i in np.flatnonzero(where)]
+    return cells
+
+
+def _verdict(pairs: list[Pair], found: OrMixture, truth: OrMixture) -> str:
+    exact = sum(pair.exact for pair in pairs)
+    return f"{exact} of {truth.n_sources} sources found exactly, {found.n_sources} found in all"
+
+
+def _probability_dots(pairs: list[Pair], grid: Grid, found: OrMixture, truth: OrMixture) -> alt.LayerChart:
+    dots: Values = []
+    for line, pair in zip(grid.lines, pairs, strict=True):
+        for which, model, source in (("true", truth, pair.true), ("found", found, pair.found)):
+            if source is not None:
+                dots.append({"line": line, "probability": float(model.probability[source]), "which": which})
+    axis = alt.Axis(tickCount=4, gridColor=look.FAINT, labelFontSize=12, labelFlush=False)
+    marks = marks_at(dots).mark_point(size=70, strokeWidth=1.8, opacity=1)
+    marks = marks.encode(
+        x=alt.X("probability:Q", scale=alt.Scale(domainMin=0, nice=True), title=None, axis=axis),
+        y=grid.y(labelled=False),
+        shape=alt.Shape("which:N", scale=_two("circle", "cross"), legend=LEGEND),
+        color=alt.Color("which:N", scale=_two(look.INK, look.ORANGE), legend=LEGEND),
+    )
+    return layers(marks, width=180, height=alt.Step(grid.cell_height))
+
+
+def _two(true: str, found: str) -> alt.Scale:
+    return alt.Scale(domain=["true", "found"], range=[true, found])
+
+
+def _spread(places: NDArray[np.int64]) -> list[float]:
+    """How far down each item stands, from 0 to 1, evenly."""
+    return [float((place + 0.5) / len(places)) for place in places]
+
+
+def _places(model: OrMixture) -> NDArray[np.int64]:
+    """An order of the sources in which lines cross little: each near the middle of its sensors."""
+    middle = [np.flatnonzero(column).mean() for column in model.mixing.T]
+    places = np.empty(model.n_sources, dtype=int)
+    places[np.argsort(middle, kind="stable")] = np.arange(model.n_sources)
+    return places
+
+
+def _placed(values: Values) -> alt.Chart:
+    x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, 1], nice=False))
+    y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[1, 0], nice=False))
+    return marks_at(values).encode(x=x, y=y)
+
+
+def _nodes(names: list[str] | tuple[str, ...], x: Literal[0, 1], places: list[float], gap: float) -> list[alt.Chart]:
+    base = _placed([{"name": name, "x": x, "y": y} for name, y in zip(names, places, strict=True)])
+    shape, color = ("circle", look.BLUE) if x == 0 else ("square", look.GREY)
+    points = base.mark_point(shape=shape, size=min(180, 6 * gap), filled=True, opacity=1, color=color)
+    side: Literal["left", "right"] = "right" if x == 0 else "left"
+    dx = -12 if x == 0 else 12
+    text = base.mark_text(align=side, dx=dx, limit=200, color=look.INK, fontSize=font_size(gap))
+    return [points, text.encode(text="name:N")]

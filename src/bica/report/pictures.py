@@ -1,0 +1,58 @@
+"""Charts into files: PNG, SVG, or a page of HTML that needs no network."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bica.errors import SettingError
+from bica.output import check_target, write_whole
+from bica.report.extra import need_drawing
+
+if TYPE_CHECKING:
+    import altair
+
+FORMATS = (".png", ".svg", ".html")
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>bica</title></head>
+<body><div id="picture"></div>
+<script>{library}</script>
+<script>
+vegaEmbed("#picture", {chart}, {{actions: {{export: true, source: false, compiled: false, editor: false}}}});
+</script>
+</body></html>
+"""
+
+
+def save_picture(chart: altair.TopLevelMixin, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write the chart as the ending of ``path`` says, whole or not at all."""
+    need_drawing()
+    check_target(path, overwrite=overwrite)
+    write_whole(path, picture_bytes(chart, Path(path).suffix), overwrite=overwrite)
+
+
+def picture_bytes(chart: altair.TopLevelMixin, ending: str) -> bytes:
+    """The content of the picture file with this ending."""
+    if ending == ".png":
+        image = io.BytesIO()
+        chart.save(image, format="png", scale_factor=2)  # sharp on dense screens
+        return image.getvalue()
+    if ending == ".svg":
+        text = io.StringIO()
+        chart.save(text, format="svg")
+        return text.getvalue().encode()
+    if ending == ".html":
+        return _page(chart).encode()
+    raise SettingError(f"a picture is written as {', '.join(FORMATS)}, but the name ends in {ending!r}")
+
+
+def _page(chart: altair.TopLevelMixin) -> str:
+    import altair
+    import vl_convert
+
+    version = ".".join(altair.SCHEMA_VERSION.split(".")[:2])
+    # a sensor may be called </script>, and must not end the script
+    content = json.dumps(chart.to_dict()).replace("<", "\\u003c")
+    return PAGE.format(library=vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", version), chart=content)

@@ -1,0 +1,137 @@
+"""What goes wrong is told in one sentence and in the exit code."""
+
+import signal
+import subprocess
+import sys
+import warnings
+
+import click
+import pytest
+
+from bica import errors
+from bica.cli.failures import plain_errors
+from tests.cli.conftest import shell, write_model
+
+CODES = {
+    errors.DataError: 3,
+    errors.InfeasibleError: 3,
+    errors.LimitError: 4,
+    errors.MissingExtraError: 3,
+    errors.ModelError: 3,
+    errors.ModelFileError: 3,
+    errors.OutputError: 3,
+    errors.SettingError: 2,
+}
+
+
+def leave(error: BaseException) -> int:
+    with pytest.raises(click.exceptions.Exit) as left, plain_errors():
+        raise error
+    return left.value.exit_code
+
+
+def test_every_error_of_ours_has_a_code():
+    ours = {value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.BicaError)}
+    assert ours - {errors.BicaError} == CODES.keys()
+
+
+@pytest.mark.parametrize("kind", CODES)
+def test_our_errors_are_one_sentence(kind, capsys):
+    assert leave(kind("row 3 holds 2")) == CODES[kind]
+    assert capsys.readouterr() == ("", "bica: row 3 holds 2\n")
+
+
+def test_python_running_out_of_memory_is_a_limit(capsys):
+    assert leave(MemoryError()) == 4
+    assert "memory" in capsys.readouterr().err
+
+
+def test_a_bug_is_our_fault_and_says_how_to_see_more(capsys):
+    assert leave(KeyError("lost")) == 1
+    told = capsys.readouterr().err
+    assert "bug in bica" in told
+    assert "BICA_TRACEBACK=1" in told
+    assert "Traceback" not in told
+
+
+def test_the_traceback_is_there_on_request(capsys, monkeypatch):
+    monkeypatch.setenv("BICA_TRACEBACK", "1")
+    leave(KeyError("lost"))
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_130(capsys):
+    assert leave(KeyboardInterrupt()) == 130
+    assert "interrupted" in capsys.readouterr().err
+
+
+def test_a_sentence_stays_one_line_whatever_it_quotes(capsys):
+    leave(errors.DataError("column 'a\n\x1b[31m' is strange"))
+    assert capsys.readouterr().err == "bica: column 'a\\n\\x1b[31m' is strange\n"
+
+
+def test_our_warnings_are_sentences_and_others_stay(capsys):
+    with warnings.catch_warnings(record=True) as others, plain_errors():
+        warnings.warn("too few quiet rows", errors.BicaWarning, stacklevel=1)
+        warnings.warn("old", UserWarning, stacklevel=1)
+    assert capsys.readouterr().err == "bica: warning: too few quiet rows\n"
+    assert [str(other.message) for other in others] == ["old"]
+
+
+def test_usage_errors_pass():
+    with pytest.raises(click.UsageError), plain_errors():
+        raise click.UsageError("no")
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path):
+    sensors = [f"sensor_{i:05}" for i in range(30_000)]
+    model = write_model(tmp_path / "m.json", sensors=sensors, sources=[{"sensors": sensors, "probability": 0.5}])
+    command = [sys.executable, "-m", "bica", "show", str(model), "--full"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "1 source behind 30000 sensors\n"
+        process.stdout.close()
+        told = process.stderr.read()
+    assert (process.returncode, told) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
+def test_a_full_disk_under_standard_output_is_told(model_file):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "bica", "show", str(model_file), "--json"]
+        shown = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert shown.returncode == 3
+    assert shown.stderr.count("\n") == 1
+    assert "No space left" in shown.stderr
+
+
+SLOW = """
+import time
+from bica.cli.app import main
+from bica.estimate.findbica import FindBICA
+
+def fit(self, data, rng):
+    print("busy", flush=True)
+    time.sleep(600)
+
+FindBICA.fit = fit
+main()
+"""
+
+
+def test_ctrl_c_leaves_nothing_behind(tmp_path):
+    (tmp_path / "table.csv").write_text("a,b\n0,1\n")
+    command = [sys.executable, "-c", SLOW, "fit", str(tmp_path / "table.csv"), "-o", str(tmp_path / "model.json")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "busy\n"
+        process.send_signal(signal.SIGINT)
+        rest, told = process.communicate()
+    assert (process.returncode, rest) == (130, "")
+    assert told.endswith("bica: interrupted; no file was left half-written\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+def test_python_dash_m_tells_errors_the_same_way(tmp_path):
+    shown = shell("show", tmp_path / "nothing.json")
+    assert shown.returncode == 3
+    assert shown.stdout == ""
+    assert shown.stderr == f"bica: {tmp_path / 'nothing.json'} cannot be read: No such file or directory\n"
