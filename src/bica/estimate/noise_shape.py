@@ -44,7 +44,7 @@ class NoiseShape:
     @property
     def n_unknown(self) -> int:
         """How many numbers are to be estimated."""
-        return self.false_alarm_of.shape[1]
+        return int(self.false_alarm_of.shape[1])
 
     def rates(self, unknown: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """False-alarm and miss rates, one value a sensor."""

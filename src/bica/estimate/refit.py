@@ -31,7 +31,8 @@ class BetaPrior:
 
     def slope(self, rate: Vector) -> Vector:
         """The derivative by each rate."""
-        return (self.alpha - 1) / np.expm1(rate) - (self.beta - 1)
+        slope: Vector = (self.alpha - 1) / np.expm1(rate) - (self.beta - 1)
+        return slope
 
     def curvature(self, rate: Vector) -> Vector:
         """Minus the second derivative by each rate."""

@@ -136,7 +136,8 @@ class Search:
         fit = self.best.fit
         ridge = 1e-9 * np.trace(fit.information) + 1e-12
         spread = np.diag(np.linalg.inv(fit.information + ridge * np.eye(len(fit.information))))
-        return 0.5 * fit.point.rate**2 / spread[: fit.point.rate.size]
+        loss: NDArray[np.float64] = 0.5 * fit.point.rate**2 / spread[: fit.point.rate.size]
+        return loss
 
     def _without(self, point: Point, free: NDArray[np.bool_], places: list[int]) -> tuple[Point, NDArray[np.bool_]]:
         kept = np.ones(point.sources.size, dtype=bool)
