@@ -42,10 +42,21 @@ def test_json_holds_the_numbers(run, found, truth):
 
 def test_sources_can_be_seen_side_by_side(run, found, truth):
     shown = run("score", found, truth, "--sources").stdout
-    assert "4 of 6 true sources found exactly, 0 spurious" in shown
+    assert "4 of 6 true sources found exactly, and no others" in shown
     pairs = json.loads(run("score", found, truth, "--sources", "--json").stdout)["sources"]
     assert [pair["exact"] for pair in pairs] == [True] * 4 + [False] * 2
     assert [pair["found"] is None for pair in pairs] == [False] * 4 + [True] * 2
+
+
+def test_near_misses_and_spurious_sources_are_told_apart(run, tmp_path):
+    truth = write_model(tmp_path / "truth.json")
+    near = [{"sensors": ["hall"], "probability": 0.25}, {"sensors": ["yard"], "probability": 0.1}]
+    spurious = [{"sensors": ["hall", "door", "yard"], "probability": 0.05}]
+    found = write_model(tmp_path / "found.json", sources=near + spurious)
+    shown = run("score", found, truth, "--sources").stdout
+    assert "found as" in shown
+    assert "(spurious)" in shown
+    assert "1 of 2 true sources found exactly, and 2 others" in shown
 
 
 def test_the_number_of_rows_puts_a_floor_under_what_was_missed(run, tmp_path):

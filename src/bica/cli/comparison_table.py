@@ -40,8 +40,8 @@ def show_comparison(screen: Console, found: OrMixture, truth: OrMixture) -> None
     pairs = comparison_values(found, truth)
     screen.print(comparison_table(pairs, tick="yes" if screen.options.ascii_only else "✓"))
     exact = sum(pair["exact"] for pair in pairs)
-    spurious = sum(pair["true"] is None for pair in pairs)
-    screen.print(f"{exact} of {truth.n_sources} true sources found exactly, {spurious} spurious")
+    others = found.n_sources - exact
+    screen.print(f"{exact} of {truth.n_sources} true sources found exactly, and {others or 'no'} others")
 
 
 def comparison_table(pairs: list[dict[str, Any]], tick: str) -> Table:
