@@ -51,7 +51,20 @@ class Given:
 # What scikit-learn's own checks demand. They feed real numbers, which need a threshold.
 
 
-@parametrize_with_checks([BICA(binarize=0.0), BICA(binarize=0.5, noise=0.05)])
+TOO_WIDE = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "has 30 columns, more than the exact likelihood takes"
+    for kind in ("dense", "sparse")
+}
+
+
+def too_wide_for_likelihood(estimator):
+    return TOO_WIDE if estimator.method == "likelihood" else {}
+
+
+@parametrize_with_checks(
+    [BICA(binarize=0.0), BICA("findbica", binarize=0.0), BICA("findbica", binarize=0.5, noise=0.05)],
+    expected_failed_checks=too_wide_for_likelihood,
+)
 def test_scikit_learn_is_content(estimator, check):
     check(estimator)
 
@@ -120,8 +133,8 @@ def test_the_sources_are_found_in_the_order_of_their_probability(fitted):
     np.testing.assert_allclose(fitted.probabilities_, TRUTH.probability, atol=4 * np.sqrt(0.25 / (3000 * 0.42)))
     assert fitted.n_sources_ == 3
     assert fitted.n_features_in_ == 4
-    assert fitted.n_iter_ == 1
-    assert fitted.probability_errors_ is None
+    assert fitted.n_iter_ >= 1
+    assert ((fitted.probability_errors_ > 0) & (fitted.probability_errors_ < 0.05)).all()
     assert fitted.noise_ == fitted.model_.noise
     assert fitted.log_likelihood_ == pytest.approx(fitted.model_.log_likelihood(ROWS))
 
@@ -329,7 +342,7 @@ def test_clones_and_parameters():
     assert copy.get_params() == learner.get_params()
     assert copy.set_params(noise=0.1).noise == 0.1
     with pytest.raises(ValueError, match="Invalid parameter"):
-        copy.set_params(prior=1)
+        copy.set_params(nonsense=1)
 
 
 @pytest.mark.parametrize("use", ["transform", "score", "score_samples", "inverse_transform", "save", "sample"])
@@ -358,7 +371,7 @@ def test_settings_go_to_the_method():
 
 
 def test_a_method_object_knows_its_own_settings(fitted):
-    assert same(BICA(FindBICA()).fit(ROWS), fitted)
+    assert same(BICA(FindBICA()).fit(ROWS), BICA("findbica").fit(ROWS))
     with pytest.raises(SettingError, match="min_probability has to be set on the object"):
         BICA(FindBICA(), min_probability=0.1).fit(ROWS)
 
@@ -371,7 +384,7 @@ def test_what_is_no_method_is_refused(method):
 
 @pytest.mark.parametrize("noise", ["guess", None, np.array([0.1, 0.2])])
 def test_what_is_no_noise_is_refused(noise):
-    with pytest.raises(SettingError, match=r"noise is .*; it can be 'estimate', a flip rate or a Noise"):
+    with pytest.raises(SettingError, match=r"noise is .*; it can be 'estimate', 'per-sensor', a flip rate or a Noise"):
         BICA(noise=noise).fit(ROWS)
 
 

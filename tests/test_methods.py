@@ -26,7 +26,7 @@ def test_an_unknown_setting_is_refused_by_name():
 
 
 def test_an_unknown_method_is_refused_with_the_choice():
-    with pytest.raises(SettingError, match="no method 'magic'; choose from 'findbica'"):
+    with pytest.raises(SettingError, match="no method 'magic'; choose from 'likelihood', 'findbica'"):
         method_named("magic")
 
 

@@ -6,10 +6,10 @@ Run it as: python docs/pictures/make_overview.py
 from pathlib import Path
 
 import numpy as np
-from bica.data.examples import example
 
 from bica import FindBICA, PatternCounts
 from bica.cli.table_files import read_rows
+from bica.data.examples import example
 from bica.report.figures import overview_chart
 from bica.report.pictures import save_picture
 

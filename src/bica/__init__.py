@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from bica import metrics, simulate
     from bica.data.patterns import PatternCounts
     from bica.estimate.findbica import FindBICA
+    from bica.estimate.likelihood import Likelihood
+    from bica.estimate.prior_knowledge import KnownSource
     from bica.estimator import BICA
     from bica.model.fit import Fit
     from bica.model.noise import Noise
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 _HOME = {
     "BICA": "bica.estimator",
     "FindBICA": "bica.estimate.findbica",
+    "KnownSource": "bica.estimate.prior_knowledge",
+    "Likelihood": "bica.estimate.likelihood",
     "Fit": "bica.model.fit",
     "Noise": "bica.model.noise",
     "OrMixture": "bica.model.or_mixture",
@@ -32,6 +36,8 @@ __all__ = [
     "BICA",
     "FindBICA",
     "Fit",
+    "KnownSource",
+    "Likelihood",
     "Noise",
     "OrMixture",
     "PatternCounts",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Real
@@ -21,6 +21,7 @@ from bica.data.chunks import all_observed
 from bica.data.patterns import PatternCounts
 from bica.data.tables import Binarize, open_table
 from bica.errors import DataError, InfeasibleError, SettingError
+from bica.estimate.prior_knowledge import KnownSource
 from bica.invert.decode import decode
 from bica.invert.rows import Rows
 from bica.methods import method_named, settings_of
@@ -29,8 +30,15 @@ from bica.model.noise import Noise
 from bica.model.or_mixture import default_sensors
 from bica.progress import lines_to, listening, tracked
 
-NoiseSetting = Noise | float | Literal["estimate"]
-METHOD_SETTINGS = {"noise": "estimate", "min_probability": None, "significance": 0.05}  # passed on, with our defaults
+NoiseSetting = Noise | float | Literal["estimate", "per-sensor"]
+METHOD_SETTINGS: dict[str, Any] = {  # passed on to the method, with our defaults
+    "noise": "estimate",
+    "min_probability": None,
+    "significance": 0.05,
+    "known": (),
+    "forbidden": (),
+    "prior": None,
+}
 SHOWN_ROWS = 5
 
 
@@ -44,13 +52,21 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     Parameters
     ----------
     method : str or object
-        How to learn: "findbica" (the paper's algorithm), or any object with ``fit(data, rng) -> Fit``.
-    noise : "estimate", float or Noise
-        How often sensors err: found from the data, one flip rate (0: never), or rates of false alarms and misses.
+        How to learn: "likelihood" (exact, up to 20 columns), "findbica" (the paper's algorithm), or any object with
+        ``fit(data, rng) -> Fit``.
+    noise : "estimate", "per-sensor", float or Noise
+        How often sensors err: found from the data, as one flip rate or as one a sensor; or known, one flip rate
+        (0: never) or rates of false alarms and misses.
     min_probability : float or None
         Rarer sources are dropped; None lets the method decide (FindBICA: 0.02).
     significance : float or None
-        The level at which two columns must depend on each other before they may share a source.
+        FindBICA: the level at which two columns must depend on each other before they may share a source.
+    known : sequence of KnownSource
+        Sources that are there, with their columns and perhaps their probability.
+    forbidden : sequence of sequences of str
+        Columns that no unknown source drives all together; a single name keeps unknown sources away from that column.
+    prior : pair of floats or None
+        A Beta prior on every probability.
     binarize : float, mapping from column to float, or None
         Cells above this threshold are on. Without it, only 0 and 1 can be read.
     random_state : int, Generator or None
@@ -94,11 +110,14 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     def __init__(
         self,
-        method: str | Method = "findbica",
+        method: str | Method = "likelihood",
         *,
         noise: NoiseSetting = "estimate",
         min_probability: float | None = None,
         significance: float | None = 0.05,
+        known: Sequence[KnownSource] = (),
+        forbidden: Sequence[Sequence[str]] = (),
+        prior: tuple[float, float] | None = None,
         binarize: Binarize = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -107,6 +126,9 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.noise = noise
         self.min_probability = min_probability
         self.significance = significance
+        self.known = known
+        self.forbidden = forbidden
+        self.prior = prior
         self.binarize = binarize
         self.random_state = random_state
         self.verbose = verbose
@@ -203,11 +225,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     def _settings(self, known: tuple[str, ...]) -> dict[str, Any]:
         """Those of our settings that the method knows, and all that were changed, which it may have to refuse."""
-        given = {
-            "noise": _noise(self.noise),
-            "min_probability": self.min_probability,
-            "significance": self.significance,
-        }
+        given = {name: getattr(self, name) for name in METHOD_SETTINGS} | {"noise": _noise(self.noise)}
         changed = {name for name, value in given.items() if value != METHOD_SETTINGS[name]}
         decided = {name for name in known if METHOD_SETTINGS.get(name) is not None}
         return {name: value for name, value in given.items() if name in changed | decided}
@@ -273,14 +291,14 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return tags
 
 
-def _noise(noise: NoiseSetting) -> Noise | Literal["estimate"]:
+def _noise(noise: NoiseSetting) -> Noise | Literal["estimate", "per-sensor"]:
     if isinstance(noise, Noise):
         return noise
-    if isinstance(noise, str) and noise == "estimate":
-        return "estimate"
+    if isinstance(noise, str) and noise in ("estimate", "per-sensor"):
+        return noise
     if isinstance(noise, Real):
         return Noise.flips(float(noise))
-    raise SettingError(f"noise is {noise!r}; it can be 'estimate', a flip rate or a Noise")
+    raise SettingError(f"noise is {noise!r}; it can be 'estimate', 'per-sensor', a flip rate or a Noise")
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -8,6 +8,7 @@ from bica.errors import SettingError
 from bica.model.fit import Method
 
 METHODS = {  # imported when first asked for, so that a list of names costs nothing
+    "likelihood": "bica.estimate.likelihood:Likelihood",
     "findbica": "bica.estimate.findbica:FindBICA",
 }
 

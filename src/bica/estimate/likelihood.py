@@ -107,16 +107,19 @@ class Task:
         if self._known_noise_is_clear():
             return self._search(self._known_shape(), Start(sources, rate, free, np.empty(0), sources.size))
         shape = NoiseShape.shared_flips(self.data.n_sensors, self._lowest_rate())
+        if self.data.n_sensors < 2:  # a single sensor cannot tell noise from a source
+            shape = NoiseShape.known(Noise.flips(self._lowest_rate()), self.data.n_sensors)
+            return self._search(shape, Start(sources, rate, free, np.empty(0), sources.size))
         return self._search(shape, Start(sources, rate, free, np.array([FIRST_FLIP_RATE]), sources.size))
 
     def second_search(self, first: Search) -> Search:
         """Go on from there with the noise that the user asked for."""
         noise, point = self.settings.noise, first.best.fit.point
         start = Start(point.sources, point.rate, first.best.fit.free, point.noise, first.n_known)
-        if noise == "per-sensor":
+        if noise == "per-sensor" and point.noise.size:
             shape = NoiseShape.own_flips(self.data.n_sensors, self._lowest_rate())
             return self._search(shape, replace(start, noise=np.repeat(point.noise, self.data.n_sensors)))
-        if noise == "estimate" or self._known_noise_is_clear():
+        if not isinstance(noise, Noise) or self._known_noise_is_clear():
             return first
         shape = self._known_shape()
         return self._search(
@@ -137,8 +140,8 @@ class Task:
         return NoiseShape.known(self.settings.noise.of_sensors(self.places), self.data.n_sensors)
 
     def _lowest_rate(self) -> float:
-        """That no flip was seen in so many cells leaves half a flip possible."""
-        return 0.5 / max(1.0, self.data.n_samples * self.data.n_sensors)
+        """Low enough to change no estimate, and never 0: every row must stay possible."""
+        return 0.01 / max(1.0, self.data.n_samples * self.data.n_sensors)
 
     def _known_sources(self) -> tuple[Sets, NDArray[np.float64], NDArray[np.bool_]]:
         """Known sources on the sensors that vary; one that touches a sensor which is never on cannot be active."""
@@ -193,9 +196,9 @@ class Task:
         """As it was given, or as it was found; a sensor that never changes is given the mean of the others."""
         if isinstance(self.settings.noise, Noise):
             return self.settings.noise
-        if self.settings.noise == "estimate":
-            return Noise.flips(float(fit.point.noise[0]))
         false_alarm, _ = surface.noise.rates(fit.point.noise)
+        if self.settings.noise == "estimate":
+            return Noise.flips(float(false_alarm[0]) if false_alarm.size else self._lowest_rate())
         rates = np.full(self.whole.n_sensors, false_alarm.mean() if false_alarm.size else 0.0)
         rates[self.places] = false_alarm
         return Noise(rates, rates)

@@ -36,7 +36,8 @@ class BetaPrior:
 
     def curvature(self, rate: Vector) -> Vector:
         """Minus the second derivative by each rate."""
-        return (self.alpha - 1) * np.exp(rate) / np.expm1(rate) ** 2
+        curvature: Vector = (self.alpha - 1) * np.exp(rate) / np.expm1(rate) ** 2
+        return curvature
 
 
 @dataclass(frozen=True, slots=True, eq=False)
