@@ -57,7 +57,9 @@ def two_dimensional(x: Any) -> NDArray[Any]:
 
 def _array_of_lists(x: Any) -> NDArray[Any]:
     if not isinstance(x, list | tuple):
-        raise DataError(f"a {type(x).__name__} cannot be read as a table; pass an array, a data frame or a path")
+        raise DataError(
+            f"something of type {type(x).__name__} cannot be read as a table; pass an array, a data frame or a path"
+        )
     try:
         array = np.asanyarray(x)
     except ValueError:

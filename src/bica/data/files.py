@@ -10,7 +10,7 @@ from bica.data.csv_lines import CsvParser, layout_of
 from bica.data.json_lines import JsonParser, keys_of
 from bica.data.lines import LinesTable, TextLines
 from bica.data.matrix_files import matrix_table
-from bica.data.relations import ParquetFile, RelationTable, check_types
+from bica.data.relations import ParquetFile, RelationTable
 from bica.errors import DataError
 
 Kind = Literal["csv", "jsonl", "parquet", "npy", "npz", "mtx"]
@@ -71,16 +71,11 @@ def open_kind(path: Path, kind: Kind, compression: Compression, options: Options
         return matrix_table(path, kind, options)
     options.refuse_weights("a file")
     if kind == "parquet":
-        return _parquet_table(ParquetFile(path), options)
+        file = ParquetFile(path)
+        return RelationTable(file, options.columns(file.names()))
     check_whole(path, compression)
     lines = TextLines(path, compression)
     return _csv_table(lines, options) if kind == "csv" else _json_table(lines, options)
-
-
-def _parquet_table(file: ParquetFile, options: Options) -> Table:
-    names, types = file.schema()
-    check_types(names, types)
-    return RelationTable(file, options.columns(names))
 
 
 def _csv_table(lines: TextLines, options: Options) -> Table:

@@ -51,7 +51,7 @@ def names_beside(path: Path, shape: tuple[int, ...]) -> list[str] | None:
 def _load(path: Path, kind: str) -> Any:
     try:
         if kind == "npy":
-            return np.load(path, mmap_mode="r", allow_pickle=False)
+            return np.lib.format.open_memmap(path, mode="r")  # never unpickles
         return sparse.load_npz(path) if kind == "npz" else scipy.io.mmread(path)
     except (OSError, ValueError, KeyError, EOFError, TypeError, OverflowError, MemoryError, BadZipFile) as error:
         raise DataError(f"{path} cannot be read as .{kind}: {_why(error, kind)}") from None
@@ -59,6 +59,6 @@ def _load(path: Path, kind: str) -> Any:
 
 def _why(error: Exception, kind: str) -> str:
     message = str(error).strip().split("\n")[0]
-    if kind == "npy" and "allow_pickle" in message:
+    if kind == "npy" and "Python objects" in message:
         return "it holds Python objects, which could run code; save it as booleans or numbers"
     return message or "it is cut or damaged"

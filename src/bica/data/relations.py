@@ -47,18 +47,17 @@ class ParquetFile:
         """The result of a query, in the order of the file."""
         return batches_of_query(self.path, sql, n_rows)
 
-    def schema(self) -> tuple[list[str], list[str]]:
-        """The names and the types of the columns."""
+    def names(self) -> list[str]:
+        """The names of the columns, all of them of types that can hold 0 and 1."""
         leaves = f"SELECT name FROM parquet_schema({path_literal(self.path)}) WHERE num_children IS NULL"
         try:
             with connection() as engine:
                 described = engine.execute(f"DESCRIBE SELECT * FROM {self.name}").fetchall()
-                # a description renames columns that differ by case only; the file's own schema does not
-                names = [name for (name,) in engine.execute(leaves).fetchall()]
+                written = engine.execute(leaves).fetchall()
         except duckdb.Error as error:
             raise DataError(f"{self.path} is not a whole Parquet file: {plain(error)}") from None
-        types = [row[1] for row in described]
-        return names if len(names) == len(types) else [row[0] for row in described], types
+        check_types([row[0] for row in described], [row[1] for row in described])
+        return [name for (name,) in written]  # the description renames columns that differ by case only
 
 
 @dataclass(frozen=True, slots=True)
