@@ -7,6 +7,7 @@ import pytest
 
 from bica.cli.table_files import csv_bytes
 from bica.data.patterns import PatternCounts
+from bica.estimate.likelihood import Likelihood
 from bica.methods import method_named
 from bica.model.fit import Fit
 from bica.model.noise import Noise
@@ -162,7 +163,7 @@ def test_an_unknown_weight_column_is_refused(run, table):
 
 @pytest.mark.parametrize("place", ["folder", "taken.json", "absent/m.json", "table.csv/m.json"])
 def test_a_place_that_cannot_be_written_is_refused_before_the_work(run, table, tmp_path, place, monkeypatch):
-    monkeypatch.setattr(FindBICA, "fit", lambda *_: pytest.fail("the work was done first"))
+    monkeypatch.setattr(Likelihood, "fit", lambda *_: pytest.fail("the work was done first"))
     (tmp_path / "folder").mkdir()
     (tmp_path / "taken.json").write_text("mine")
     shown = run("fit", table, "-o", tmp_path / place)
