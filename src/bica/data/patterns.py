@@ -15,7 +15,6 @@ from bica.data.counting import count_rows
 from bica.data.tables import open_table
 from bica.errors import DataError, LimitError
 from bica.kernels.bits import Words, add_to_histogram, choose_bits
-from bica.progress import tracked
 
 HISTOGRAM_LIMIT = 24
 
@@ -60,10 +59,9 @@ class PatternCounts:
                 raise DataError("these rows are counted already: names, weights and thresholds come before that")
             return x
         table = open_table(x, sensors=sensors, sample_weight=sample_weight, binarize=binarize)
-        counts = cls._of_chunks(tracked(table.distinct(), "reading the table"), table.sensors)
+        counts = cls._of_chunks(table.distinct(), table.sensors)
         if not counts.weights.size:
-            kind = "rows" if sample_weight is None else "rows with a positive weight"
-            raise DataError(f"the table has no {kind}, so there is nothing to learn from")
+            raise DataError("the table has no rows with a positive weight, so there is nothing to learn from")
         return counts
 
     @classmethod
