@@ -12,7 +12,7 @@ ALMOST_SURE = 1.0 - 1e-7
 def em_step(surface: Surface, point: Point, free: NDArray[np.bool_], alpha: float = 1.0, beta: float = 1.0) -> Point:
     """One step: never downhill, keeps zeros at zero. The Beta prior counts as alpha - 1 rows on, beta - 1 off.
 
-    Unknown noise moves too where all sensors share one flip rate, the expected number of flips over all cells.
+    Unknown flip rates move too.
     """
     n_samples = surface.cells.n_samples
     slope = surface.gradient(point)
@@ -23,17 +23,12 @@ def em_step(surface: Surface, point: Point, free: NDArray[np.bool_], alpha: floa
 
 
 def _noise_step(surface: Surface, point: Point, slope: Vector) -> Vector:
-    if point.noise.size != 1:
+    """The expected share of flipped cells among those that each unknown rate governs."""
+    if not point.noise.size:
         return point.noise
-    flip_rate = point.noise + point.noise * (1 - point.noise) * slope / _n_cells(surface)
+    n_cells = surface.cells.times_seen() @ surface.noise.false_alarm_of
+    flip_rate = point.noise + point.noise * (1 - point.noise) * slope / n_cells
     return np.clip(flip_rate, surface.noise.lowest, HIGHEST)
-
-
-def _n_cells(surface: Surface) -> float:
-    cells = surface.cells
-    n_observed = [cells.n_sensors - int(unobserved).bit_count() for unobserved in cells.unobserved]
-    weight = np.add.reduceat(cells.weights, cells.starts[:-1])
-    return float(weight @ n_observed)
 
 
 def accelerated_em(
