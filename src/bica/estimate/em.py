@@ -26,7 +26,7 @@ def _noise_step(surface: Surface, point: Point, slope: Vector) -> Vector:
     """The expected share of flipped cells among those that each unknown rate governs."""
     if not point.noise.size:
         return point.noise
-    n_cells = surface.cells.times_seen() @ surface.noise.false_alarm_of
+    n_cells = np.maximum(surface.cells.times_seen() @ surface.noise.false_alarm_of, 1e-300)  # none: the slope is 0
     flip_rate = point.noise + point.noise * (1 - point.noise) * slope / n_cells
     return np.clip(flip_rate, surface.noise.lowest, HIGHEST)
 
@@ -48,12 +48,14 @@ def accelerated_em(
 
 
 def _extrapolated(surface: Surface, start: Point, first: Point, second: Point, free: NDArray[np.bool_]) -> Point | None:
-    change = first.probability - start.probability
-    bend = second.probability - first.probability - change
+    begin, middle, end = (np.concatenate([point.probability, point.noise]) for point in (start, first, second))
+    change, bend = middle - begin, end - 2 * middle + begin
     if not bend.any():
         return None
     length = -np.linalg.norm(change) / np.linalg.norm(bend)
-    probability = start.probability - 2 * length * change + length**2 * bend
-    if (probability < 0).any() or (probability > ALMOST_SURE).any():
+    leap = begin - 2 * length * change + length**2 * bend
+    probability, noise = leap[: free.size], leap[free.size :]
+    if (leap < 0).any() or (probability > ALMOST_SURE).any() or (noise > HIGHEST).any():
         return None
-    return em_step(surface, surface.at(second.sources, -np.log1p(-probability), second.noise), free)
+    rate = np.where(free, -np.log1p(-probability), start.rate)
+    return em_step(surface, surface.at(start.sources, rate, np.maximum(noise, surface.noise.lowest)), free)
