@@ -75,16 +75,16 @@ def _in_threads(
 @contextmanager
 def interrupts_noted() -> Iterator[Callable[[], bool]]:
     """Remember that Ctrl-C was pressed, even if whatever runs inside catches it; only the main thread hears it."""
-    pressed = threading.Event()
-    before = signal.getsignal(signal.SIGINT)
+    pressed, before = threading.Event(), signal.getsignal(signal.SIGINT)
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield pressed.is_set
+        return
+    raise_it = before
 
     def note(number: int, frame: FrameType | None) -> Any:
         pressed.set()
-        return before(number, frame) if callable(before) else None
+        return raise_it(number, frame)
 
-    if before is None or threading.current_thread() is not threading.main_thread():
-        yield pressed.is_set
-        return
     signal.signal(signal.SIGINT, note)
     try:
         yield pressed.is_set
