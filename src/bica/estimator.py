@@ -156,7 +156,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
         Takes the time of ``n_resamples`` fits; Ctrl-C keeps those done so far. Nothing in the estimator changes.
 
-        >>> found = BICA(random_state=0).fit([[0, 0]] * 40 + [[1, 0]] * 10 + [[1, 1]] * 50).bootstrap(20)
+        >>> found = BICA(random_state=0).fit([[0, 0]] * 400 + [[1, 0]] * 100 + [[1, 1]] * 500).bootstrap(20)
         >>> found.support
         array([1., 1.])
         """

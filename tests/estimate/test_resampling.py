@@ -71,8 +71,7 @@ class Counting:
         self.calls.append(data.weights.tolist())
         if len(self.calls) - 1 == self.interrupt_at:
             try:
-                os.kill(os.getpid(), signal.SIGINT)
-                threading.Event().wait(0.2)
+                signal.raise_signal(signal.SIGINT)
             except KeyboardInterrupt:
                 if not self.catches:
                     raise
@@ -128,8 +127,7 @@ def test_the_old_handler_is_back_afterwards():
     with interrupts_noted() as interrupted:
         assert not interrupted()
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-            threading.Event().wait(5)
+            signal.raise_signal(signal.SIGINT)
         assert interrupted()
     assert signal.getsignal(signal.SIGINT) is before
 
