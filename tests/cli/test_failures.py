@@ -107,13 +107,13 @@ def test_a_full_disk_under_standard_output_is_told(model_file):
 SLOW = """
 import time
 from bica.cli.app import main
-from bica.estimate.findbica import FindBICA
+from bica.estimate.likelihood import Likelihood
 
 def fit(self, data, rng):
     print("busy", flush=True)
     time.sleep(600)
 
-FindBICA.fit = fit
+Likelihood.fit = fit
 main()
 """
 

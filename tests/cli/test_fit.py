@@ -7,7 +7,8 @@ import pytest
 
 from bica.cli.table_files import csv_bytes
 from bica.data.patterns import PatternCounts
-from bica.estimate.findbica import FindBICA
+from bica.estimate.likelihood import Likelihood
+from bica.methods import method_named
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -23,16 +24,16 @@ def table(tmp_path):
     return tmp_path / "table.csv"
 
 
-def learned(**settings):
+def learned(method="likelihood", **settings):
     counts = PatternCounts.of(ROWS, sensors=TRUTH.sensors)
-    return FindBICA(**settings).fit(counts, np.random.default_rng(0)).model
+    return method_named(method, **settings).fit(counts, np.random.default_rng(0)).model
 
 
 def test_the_model_is_shown_and_written(run, table, tmp_path):
     shown = run("fit", table, "-o", tmp_path / "m.json")
     assert shown.exit_code == 0
     assert "2 sources behind 3 sensors" in shown.stdout
-    assert "learned by findbica from 2000 rows" in shown.stdout
+    assert "learned by likelihood from 2000 rows" in shown.stdout
     assert OrMixture.load(tmp_path / "m.json") == learned()
 
 
@@ -60,11 +61,12 @@ def test_commands_join_in_a_pipe(tmp_path, table):
     ("words", "settings"),
     [
         (["--min-probability", "0.3"], {"min_probability": 0.3}),
-        (["--significance", "0.001"], {"significance": 0.001}),
-        (["--significance", "none"], {"significance": None}),
+        (["--method", "findbica", "--significance", "0.001"], {"method": "findbica", "significance": 0.001}),
+        (["--method", "findbica", "--significance", "none"], {"method": "findbica", "significance": None}),
         (["--noise", "0"], {"noise": Noise()}),
         (["--noise", "0.05"], {"noise": Noise.flips(0.05)}),
-        (["--noise", "estimate", "--method", "findbica", "--seed", "4"], {}),
+        (["--noise", "per-sensor"], {"noise": "per-sensor"}),
+        (["--noise", "estimate", "--method", "findbica", "--seed", "4"], {"method": "findbica"}),
     ],
 )
 def test_settings_reach_the_method(run, table, tmp_path, words, settings):
@@ -163,7 +165,7 @@ def test_an_unknown_weight_column_is_refused(run, table):
 
 @pytest.mark.parametrize("place", ["folder", "taken.json", "absent/m.json", "table.csv/m.json"])
 def test_a_place_that_cannot_be_written_is_refused_before_the_work(run, table, tmp_path, place, monkeypatch):
-    monkeypatch.setattr(FindBICA, "fit", lambda *_: pytest.fail("the work was done first"))
+    monkeypatch.setattr(Likelihood, "fit", lambda *_: pytest.fail("the work was done first"))
     (tmp_path / "folder").mkdir()
     (tmp_path / "taken.json").write_text("mine")
     shown = run("fit", table, "-o", tmp_path / place)

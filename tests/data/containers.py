@@ -79,11 +79,9 @@ def arrow_batch(rows, names, folder):
 
 
 def relation_of(table):
-    connection = duckdb.connect()
-    connection.register("arrow", table.rename_columns([f"n{i}" for i in range(table.num_columns)]))
     quoted = (name.replace('"', '""') for name in table.column_names)
     columns = ", ".join(f'n{i} AS "{name}"' for i, name in enumerate(quoted))
-    return connection.sql(f"SELECT {columns} FROM arrow")
+    return duckdb.from_arrow(table.rename_columns([f"n{i}" for i in range(table.num_columns)])).project(columns)
 
 
 def relation(rows, names, folder):

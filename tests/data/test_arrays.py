@@ -119,7 +119,7 @@ class TestWeights:
             ([1, np.inf], "the weight of row 1 is inf"),
             (["a", "b"], "`sample_weight` holds something that is not a number"),
             ("x0", "an array has no column of weights 'x0'; pass the weights themselves"),
-            ([0, 0], "the table has no rows with a positive weight"),
+            ([0, 0], "the table has no rows, or their weights are all zero"),
         ],
         ids=str,
     )

@@ -9,7 +9,8 @@ from tests.reference import slow_patterns
 
 @pytest.fixture
 def sql():
-    return duckdb.connect().sql
+    with duckdb.connect() as connection:
+        yield connection.sql
 
 
 def test_columns_of_several_types_are_read(sql):

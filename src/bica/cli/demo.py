@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from bica.model.fit import Fit
     from bica.model.or_mixture import OrMixture
 
-MIN_PROBABILITY = 0.01  # the rarest link fails in fewer than two rows of a hundred
 PICTURES = ("overview.png", "found-and-true.png", "network.png")
 ROWS_DRAWN = 28
 
@@ -37,7 +36,7 @@ def demo(output: str | None, force: bool, as_json: bool) -> None:
     from bica.cli.waiting import waiting
     from bica.data.examples import example
     from bica.data.patterns import PatternCounts
-    from bica.estimate.findbica import FindBICA
+    from bica.estimate.likelihood import Likelihood
     from bica.model.or_mixture import OrMixture
 
     if output is not None:
@@ -46,7 +45,7 @@ def demo(output: str | None, force: bool, as_json: bool) -> None:
     truth = OrMixture(given.mixing, given.probability, sensors=given.sensors, names=given.source_names)
     with waiting("learning the sources"):
         data = PatternCounts.of(given.table_path)
-        found = FindBICA(min_probability=MIN_PROBABILITY).fit(data, np.random.default_rng(0))
+        found = Likelihood().fit(data, np.random.default_rng(0))
     if output is not None:
         with waiting("drawing pictures", compiles=False):
             _write_folder(Path(output), found, truth, given.table_path)

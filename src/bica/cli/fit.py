@@ -7,8 +7,8 @@ import click
 from bica.cli.options import force_option, json_option, output_option, rate, refuse_two_answers, seed_option
 
 
-def _noise(_: click.Context, __: click.Parameter, text: str) -> float | None:
-    return None if text == "estimate" else rate(text)
+def _noise(_: click.Context, __: click.Parameter, text: str) -> float | str:
+    return text if text in ("estimate", "per-sensor") else rate(text)
 
 
 def _significance(_: click.Context, __: click.Parameter, text: str | None) -> float | str | None:
@@ -30,7 +30,7 @@ def _thresholds(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
 @click.command()
 @click.argument("table")
 @output_option("Write the model here; - is standard output.")
-@click.option("--method", metavar="NAME", default="findbica", show_default=True, help="How to learn.")
+@click.option("--method", metavar="NAME", default="likelihood", show_default=True, help="How to learn.")
 @click.option(
     "--min-probability", type=float, metavar="NUMBER", help="Drop rarer sources; the method decides if not given."
 )
@@ -45,8 +45,8 @@ def _thresholds(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
     default="estimate",
     show_default=True,
     callback=_noise,
-    metavar="estimate|RATE",
-    help="How often sensors show the opposite.",
+    metavar="estimate|per-sensor|RATE",
+    help="How often sensors show the opposite: found, as one rate or one a sensor, or known.",
 )
 @click.option(
     "--binarize",
@@ -122,4 +122,6 @@ def _given(settings: dict[str, Any]) -> dict[str, Any]:
     given: dict[str, Any] = {
         name: None if value == "none" else value for name, value in settings.items() if value is not None
     }
-    return given | {"noise": Noise.flips(given["noise"])} if "noise" in given else given
+    if isinstance(given["noise"], float):
+        given["noise"] = Noise.flips(given["noise"])
+    return given

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import Chunk, all_observed, n_words, unpacked
-from bica.data.columns import Binarize
+from bica.data.columns import Binarize, checked_names
 from bica.data.counting import count_rows
 from bica.data.tables import open_table
 from bica.errors import DataError, LimitError
@@ -130,9 +130,7 @@ class PatternCounts:
         array([2.])
         """
         columns = np.array([self._place(sensor) for sensor in sensors], np.int64)
-        names = tuple(self.sensors[column] for column in columns)
-        if len(set(names)) < len(names):
-            raise DataError(f"a sensor is named twice among {', '.join(map(repr, names[:9]))}; name each once")
+        names = checked_names([self.sensors[column] for column in columns]) if columns.size else ()
         observed = None if self.observed is None else _chosen(self.observed, columns)
         return PatternCounts._of_chunks([Chunk(_chosen(self.patterns, columns), observed, self.weights)], names)
 

@@ -4,6 +4,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -65,7 +66,7 @@ class Relation:
     """A relation of the user's own connection; the result of a query is in memory as a whole."""
 
     relation: duckdb.DuckDBPyRelation
-    name: str = "bica_rows"
+    name: str = "__bica_rows"
 
     def batches(self, sql: str, n_rows: int) -> Iterator[list[Row]]:
         """The result of a query, in the order of the relation."""
@@ -75,6 +76,9 @@ class Relation:
             result = found.fetchnumpy()
         except duckdb.Error as error:
             raise DataError(f"the relation cannot be read: {plain(error)}") from None
+        finally:
+            with suppress(duckdb.Error):  # older engines leave the name behind
+                self.relation.query(self.name, f"DROP VIEW IF EXISTS {self.name}")
         columns = [column.tolist() for column in result.values()]
         for start in range(0, len(columns[0]), n_rows):
             yield list(zip(*(column[start : start + n_rows] for column in columns), strict=True))
