@@ -26,8 +26,8 @@ class StandardErrors:
 def standard_errors(surface: Surface, fit: Refit) -> StandardErrors:
     """From the inverse of the information of all parameters that could move.
 
-    The information is that of the outer products of the slopes of single rows, which ``fit`` has anyway: it equals
-    minus the second derivatives where the model holds, and intervals from either cover the truth equally often.
+    The information adds up the outer products of the slopes of single rows, which ``fit`` has anyway. Where the model
+    holds that is minus the matrix of second derivatives, up to chance.
     """
     n_sources, noise = fit.point.rate.size, fit.point.noise
     inside = (noise > surface.noise.lowest + AT_BOUND) & (noise < HIGHEST - AT_BOUND)

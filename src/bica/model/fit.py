@@ -51,7 +51,7 @@ class Fit:
         """Where each true probability lies with chance ``level``: (n_sources, 2); NaN where there is no error.
 
         Symmetric in the log odds, where estimates spread about evenly also near 0 and 1. A value that was given has
-        no error, and both ends are that value. That a source is there at all is taken for granted.
+        the error 0, and both ends are that value. That a source is there at all is taken for granted.
 
         >>> Fit(OrMixture([[1]], [0.02]), probability_error=[0.01]).interval().round(3)
         array([[0.007, 0.053]])
