@@ -47,6 +47,7 @@ def test_every_way_to_say_not_seen():
         ([1, 0, 1], "this array has 1 dimensions"),
         ([], "this array has 1 dimensions"),
         ([[1, 0], [1]], "row 1 has 1 cells, but row 0 has 2; every row needs the same number"),
+        ([np.zeros(2), np.zeros(3)], "row 1 has 3 cells, but row 0 has 2"),
         ([[1, 0], 1], "the list cannot be read as a table; pass a list of rows"),
         ([[1, "0"]], "row 0, column 'x1' holds '0', but only 0 and 1 can be read"),
         ([[1, 0], [1, "b"]], "row 1, column 'x1' holds 'b', but only 0 and 1 can be read"),

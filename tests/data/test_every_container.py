@@ -13,21 +13,13 @@ from bica.data.patterns import PatternCounts
 from bica.data.tables import open_table
 from bica.errors import DataError, SettingError
 from tests.data import containers
+from tests.data.strategies import tables
 from tests.reference import slow_patterns
 
 FEW = settings(max_examples=8)  # for each of some thirty containers
 EVERY = pytest.mark.parametrize("container", containers.ALL, ids=lambda c: c.__name__)
 OF_NUMBERS = pytest.mark.parametrize("container", containers.FOR_NUMBERS, ids=lambda c: c.__name__)
 WITH_COLUMNS = pytest.mark.parametrize("container", containers.WITH_COLUMNS, ids=lambda c: c.__name__)
-
-
-@st.composite
-def tables(draw, widths=(1, 2, 3, 5, 64, 65, 130)):
-    width = draw(st.sampled_from(widths))
-    bits = st.integers(0, 2**width - 1)
-    pool = draw(st.lists(st.tuples(bits, st.one_of(st.just(0), bits)), min_size=1, max_size=4))
-    rows = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=8))
-    return [[None if gaps >> i & 1 else ones >> i & 1 for i in range(width)] for ones, gaps in rows]
 
 
 def measurements(width=3):

@@ -7,6 +7,7 @@ import scipy.sparse
 
 from bica.data.patterns import PatternCounts
 from bica.errors import DataError
+from bica.progress import listening
 from tests.reference import slow_patterns
 
 
@@ -174,6 +175,17 @@ class TestMatrices:
         np.save(tmp_path / "a.npy", np.array([[True], [False]]))
         assert PatternCounts.of(tmp_path / "a.npy", sample_weight=[2, 3]).weights.tolist() == [3, 2]
         refused(tmp_path / "a.npy", "has no column of weights 'x0'; pass the weights themselves", sample_weight="x0")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet"])
+def test_reading_a_file_reports_how_far_it_is(tmp_path, name):
+    pa.parquet.write_table(pa.table({"a": [1, 0]}), tmp_path / "a.parquet")
+    (tmp_path / "a.csv").write_text("a\n1\n0\n")
+    (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a": 0}\n')
+    reports = []
+    with listening(lambda *report: reports.append(report)):
+        PatternCounts.of(tmp_path / name)
+    assert reports == [("reading the table", 0, None), ("reading the table", 1, None)]
 
 
 def test_wide_csv_files_are_read(tmp_path):

@@ -94,6 +94,12 @@ def test_a_frame_without_rows_is_refused(frame):
         PatternCounts.of(frame)
 
 
+@pytest.mark.parametrize("series", [pd.Series([0, 1]), pl.Series([0, 1]), pa.chunked_array([[0, 1]]), pa.array([0, 1])])
+def test_one_column_alone_is_no_table(series):
+    with pytest.raises(DataError, match="a table has rows and columns, but this array has 1 dimensions"):
+        PatternCounts.of(series)
+
+
 def test_a_lazy_frame_takes_weights_by_name_only():
     with pytest.raises(DataError, match="the weights of a lazy frame must be one of its columns; pass its name"):
         PatternCounts.of(pl.LazyFrame({"a": [0, 1]}), sample_weight=[1, 1])

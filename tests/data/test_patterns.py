@@ -1,5 +1,3 @@
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +5,7 @@ from hypothesis import strategies as st
 
 from bica.data.patterns import PatternCounts
 from bica.errors import DataError, LimitError
-from tests.data.test_every_container import tables
+from tests.data.strategies import tables
 from tests.reference import slow_patterns
 
 SOME = settings(max_examples=50)
@@ -144,8 +142,3 @@ def test_the_histogram_has_a_cell_for_every_pattern():
     assert counted([[0, 1], [1, 1], [0, 1]]).histogram().tolist() == [0, 0, 2, 1]
     with pytest.raises(LimitError, match="a full histogram of 25 sensors needs 2\\^25 cells; the limit is 24 sensors"):
         PatternCounts.of(np.zeros((1, 25))).histogram()
-
-
-def test_counts_travel_between_processes():
-    counts = counted([[0, None], [1, 1]])
-    assert pickle.loads(pickle.dumps(counts)) == counts

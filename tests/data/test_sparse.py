@@ -64,6 +64,15 @@ def test_other_types_of_numbers_are_read(kind):
     assert slow_patterns.table_of(PatternCounts.of(coo([(0, 0, 1)], kind))) == {(1, 0, 0): 1, (0, 0, 0): 3}
 
 
+def test_a_matrix_that_contradicts_itself_is_refused(tmp_path):
+    matrix = scipy.sparse.csr_array(np.eye(3))
+    matrix.indices[1] = 99_999
+    scipy.sparse.save_npz(tmp_path / "a.npz", matrix)
+    for same in (matrix, tmp_path / "a.npz"):
+        with pytest.raises(DataError, match=r"the sparse array contradicts itself|a\.npz cannot be read"):
+            PatternCounts.of(same)
+
+
 def test_other_shapes_and_types_are_refused():
     with pytest.raises(DataError, match="this sparse array has 1 dimensions"):
         PatternCounts.of(scipy.sparse.coo_array(np.array([0, 1])))

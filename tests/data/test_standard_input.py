@@ -82,7 +82,7 @@ def test_rows_under_way_keep_the_file(spool):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"a,b\n0,1\n1\n", b"\x1f\x8bnot gzip", b"PAR1 cut", b'{"a": 1\n', b"a,a\n1,1\n"]
+    "content", [b"", b"a,b\n0,1\n1\n", b"\x1f\x8bnot gzip", b"PAR1 cut", b'{"a": 1\n', b"a,a\n1,1\n", b"a\n1\n\xff\n"]
 )
 def test_bad_input_is_refused_without_the_name_of_a_file_and_leaves_none(spool, content):
     files = spool(content)

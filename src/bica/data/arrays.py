@@ -44,7 +44,7 @@ class ArrayTable:
 
 def two_dimensional(x: Any) -> NDArray[Any]:
     """Anything like an array with rows and columns, as that array."""
-    array = np.asanyarray(x) if hasattr(x, "__array__") else _array_of_lists(x)
+    array = _array_of_lists(x) if not hasattr(x, "__array__") else x if np.ma.isMaskedArray(x) else np.asarray(x)
     if array.ndim != 2:
         raise DataError(
             f"a table has rows and columns, but this array has {array.ndim} dimensions; "
@@ -61,7 +61,7 @@ def _array_of_lists(x: Any) -> NDArray[Any]:
             f"something of type {type(x).__name__} cannot be read as a table; pass an array, a data frame or a path"
         )
     try:
-        array = np.asanyarray(x)
+        array = np.asarray(x)
     except ValueError:
         raise DataError(_uneven(x)) from None
     # NumPy turns numbers among text into text, which would hide the cell at fault
@@ -69,7 +69,7 @@ def _array_of_lists(x: Any) -> NDArray[Any]:
 
 
 def _uneven(rows: Any) -> str:
-    lengths = [len(row) if isinstance(row, list | tuple) else None for row in rows]
+    lengths = [len(row) if hasattr(row, "__len__") else None for row in rows]
     odd = next((i for i, length in enumerate(lengths) if length != lengths[0]), 0)
     if None in (lengths[0], lengths[odd]) or not odd:
         return "the list cannot be read as a table; pass a list of rows, each a list of cells"

@@ -84,7 +84,7 @@ def checked_names(names: Sequence[str]) -> tuple[str, ...]:
             raise DataError(f"sensor names are text, but the name of column {i} is {name!r}")
         if first.setdefault(name, i) != i:
             raise DataError(f"columns {first[name]} and {i} are both named {name!r}; give each column its own name")
-    return tuple(names)
+    return tuple(str(name) for name in names)  # NumPy has a kind of text of its own
 
 
 def thresholds_of(binarize: Binarize, sensors: tuple[str, ...]) -> NDArray[np.float64] | None:

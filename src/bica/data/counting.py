@@ -38,8 +38,8 @@ class Groups:
 class DistinctRows:
     """Adds up equal rows.
 
-    Whole weights add up exactly in any order, but fractions do not: of rows with such weights, those of equal weight
-    are counted, and what they come to is added in the order of the weights once all rows are in.
+    Whole weights add up exactly in any order (up to 2^53), but fractions do not: of rows with such weights, those of
+    equal weight are counted, and what they come to is added in the order of the weights once all rows are in.
     """
 
     def __init__(self, n_sensors: int) -> None:

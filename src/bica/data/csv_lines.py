@@ -32,7 +32,7 @@ class CsvLayout:
 def layout_of(lines: TextLines) -> CsvLayout:
     """Read the layout off the first two records.
 
-    The delimiter is the one that splits the second record, which holds no names, most often and both records alike.
+    The delimiter is the one that splits both records alike, and the second, which holds no names, most often.
     A first record of nothing but cells of data (0, 1, missing, or numbers that are not whole) is no header.
     """
     start = [line + "\n" for line in islice(lines.all_lines(), HEADER_LINES)]
@@ -41,7 +41,7 @@ def layout_of(lines: TextLines) -> CsvLayout:
     layouts = [(delimiter, *_records(start, delimiter)) for delimiter in DELIMITERS]
     readable = [layout for layout in layouts if layout[1]]
     if not readable:
-        raise DataError(f"{lines.path} is not CSV: a quoted name in its first line does not end")
+        raise DataError(f"{lines.path} is not CSV: a quoted name in its first line has no end")
     delimiter, records, n_lines = max(readable, key=lambda layout: _fit(layout[1]))
     if _is_data(records[0]):
         return CsvLayout(tuple(numbered(len(records[0]))), delimiter, 0)
@@ -60,8 +60,9 @@ def _records(start: list[str], delimiter: str) -> tuple[list[list[str]], int]:
     return [first] if second is None else [first, second], n_lines
 
 
-def _fit(records: list[list[str]]) -> tuple[bool, int]:
-    return len(records[0]) == len(records[-1]), len(records[-1])
+def _fit(records: list[list[str]]) -> tuple[bool, bool, int]:
+    first, last = len(records[0]), len(records[-1])
+    return max(first, last) > 1, first == last, last
 
 
 def _is_data(record: list[str]) -> bool:

@@ -1,5 +1,6 @@
 """DuckDB as the reader of files and tables larger than memory."""
 
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,14 +38,14 @@ def batches_of_query(path: Path, sql: str, n_rows: int) -> Iterator[list[Row]]:
 
 
 def plain(error: duckdb.Error) -> str:
-    """The first line of the engine's message, without the kind of error.
+    r"""The first telling line of the engine's message, without the kind of error.
 
-    >>> plain(duckdb.Error("IO Error: no such thing, LINE 1"))
-    'no such thing, LINE 1'
+    >>> plain(duckdb.Error("Invalid Input Error: CSV Error on Line: 1\nOriginal Line: ?\nThis is not utf-8."))
+    'This is not utf-8.'
     """
-    line = str(error).strip().split("\n")[0]
-    kind, _, rest = line.partition("Error: ")
-    return rest if rest and len(kind) < 30 else line
+    lines = [line for line in str(error).split("\n") if line.strip()]
+    telling = [line for line in lines if "CSV Error on Line" not in line and not line.startswith("Original Line")]
+    return re.sub(r"^[A-Z][\w ]{1,30} Error: ", "", (telling or lines or ["it says no more"])[0].strip())
 
 
 def text_literal(text: str) -> str:

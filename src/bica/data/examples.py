@@ -17,7 +17,7 @@ DESCRIPTIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Example:
     """A table and the sources that it was made from; the networks are real, the failures of links simulated."""
 

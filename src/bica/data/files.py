@@ -1,5 +1,6 @@
-"""Files as tables, by the end of their name; standard input by its first bytes."""
+"""Files as tables, by the end of their name."""
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -35,17 +36,14 @@ def open_file(path: Path, options: Options) -> Table:
 
 def check_file(path: Path) -> None:
     """Refuse what is no file."""
+    if os.path.isdir(path):
+        raise DataError(f"{path} is a folder; name a file in it")
+    if not os.path.exists(path):
+        raise DataError(f"there is no file {path}; check the name and the folder")
     try:
-        if path.is_dir():
-            raise DataError(f"{path} is a folder; name a file in it")
-        if not path.exists():
-            raise DataError(f"there is no file {path}; check the name and the folder")
-        with path.open("rb"):
-            pass
-    except (OSError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{path} cannot be opened: {getattr(error, 'strerror', None) or error}") from None
+        path.open("rb").close()
+    except OSError as error:
+        raise DataError(f"{path} cannot be opened: {error.strerror}") from None
 
 
 def kind_of(path: Path) -> tuple[Kind, Compression]:

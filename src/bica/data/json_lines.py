@@ -39,7 +39,7 @@ def _pairs(line: str, row: int) -> list[tuple[str, Any]]:
     except (ValueError, RecursionError):
         raise DataError(f"row {row} is not JSON; every line must hold one whole object") from None
     if not isinstance(found, _Pairs):
-        raise DataError(f"row {row} is no JSON object; write one as {{'sensor': 0, …}} on each line")
+        raise DataError(f'row {row} is no JSON object; write each row as {{"sensor": 0, …}} on a line of its own')
     return found
 
 

@@ -16,6 +16,7 @@ from bica.data.columns import Columns, checked_weights
 from bica.data.compression import Compression
 from bica.data.engine import Row, batches_of_query, path_literal
 from bica.errors import DataError
+from bica.progress import tracked
 
 NOWHERE = "\x1f\x1e\x1f\x1e"  # the engine wants a delimiter; no text holds this one, so that a line is one cell
 LONGEST_LINE = 8_000_000  # bytes; the engine keeps sixteen times as much at hand
@@ -92,7 +93,7 @@ class LinesTable:
 
     def _batches(self, what: str, group: str) -> Iterator[list[Row]]:
         sql = f"SELECT {what} FROM {self.lines.source} WHERE trim(line) <> '' {group}"
-        return self.lines.query(sql, rows_a_chunk(self.columns.n_columns))
+        return tracked(self.lines.query(sql, rows_a_chunk(self.columns.n_columns)), "reading the table")
 
     def _chunk(self, lines: list[str], first_row: int) -> Chunk:
         values, weights = self.parser.values(lines, first_row), None

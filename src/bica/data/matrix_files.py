@@ -39,8 +39,11 @@ def names_beside(path: Path, shape: tuple[int, ...]) -> list[str] | None:
     beside = path.with_name(f"{path.stem}_columns.csv")
     if not beside.is_file():
         return None
-    with beside.open(encoding="utf-8-sig", newline="") as file:
-        rows = [row for row in csv.reader(file) if row]
+    try:
+        with beside.open(encoding="utf-8-sig", newline="") as file:
+            rows = [row for row in csv.reader(file) if row]
+    except (OSError, UnicodeDecodeError, csv.Error):
+        rows = []
     if not rows or rows[0] != ["column"] or any(len(row) != 1 for row in rows):
         raise DataError(f"{beside} must hold the heading `column` and then one name a line")
     if len(shape) == 2 and len(rows) - 1 != shape[1]:

@@ -18,6 +18,7 @@ from bica.data.chunks import GROUPED_SENSORS, MISSING, Chunk, chunk_of_cells, ro
 from bica.data.columns import Columns, checked_weights
 from bica.data.engine import Row, batches_of_query, connection, path_literal, plain
 from bica.errors import DataError
+from bica.progress import tracked
 
 NUMERIC = re.compile(r'BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(\d+, ?\d+\)|BIGNUM|"NULL"')
 
@@ -130,7 +131,7 @@ class RelationTable:
 
     def _read(self, sql: str, weighted: bool) -> Iterator[Chunk]:
         first_row = 0
-        for rows in self.source.batches(sql, rows_a_chunk(len(self.sensors))):
+        for rows in tracked(self.source.batches(sql, rows_a_chunk(len(self.sensors))), "reading the table"):
             cells = self._cells([row[0] for row in rows])
             if cells.max(initial=0) == STRANGE:
                 raise self._strange()

@@ -95,3 +95,8 @@ def check_sparse(matrix: Any) -> None:
         raise DataError(f"a table has rows and columns, but this sparse array has {matrix.ndim} dimensions")
     if matrix.dtype.kind not in "biuf":
         raise DataError(f"a sparse array of type {matrix.dtype} cannot be read as 0 and 1; pass booleans or numbers")
+    if hasattr(matrix, "check_format"):  # a column number out of range would have the kernel write out of bounds
+        try:
+            matrix.check_format(full_check=True)
+        except ValueError as error:
+            raise DataError(f"the sparse array contradicts itself: {error}") from None

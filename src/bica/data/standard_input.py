@@ -6,12 +6,13 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from bica.data.chunks import Chunk, Table
 from bica.data.columns import Options
-from bica.data.compression import Compression, check_whole
+from bica.data.compression import Compression
 from bica.data.files import Kind, open_kind
 from bica.data.lines import TextLines
 from bica.errors import DataError
@@ -30,6 +31,7 @@ class SpooledTable:
     """A table in a file that goes away with it."""
 
     table: Table
+    path: Path
 
     @property
     def sensors(self) -> tuple[str, ...]:
@@ -38,11 +40,13 @@ class SpooledTable:
 
     def chunks(self) -> Iterator[Chunk]:
         """Every row, in order."""
-        yield from self.table.chunks()  # a generator of our own keeps the file while it is read
+        with speaking_of_standard_input(self.path):  # and a generator of our own keeps the file while it is read
+            yield from self.table.chunks()
 
     def distinct(self) -> Iterator[Chunk]:
         """The same rows for counting only."""
-        yield from self.table.distinct()
+        with speaking_of_standard_input(self.path):
+            yield from self.table.distinct()
 
 
 def open_standard_input(options: Options) -> Table:
@@ -52,15 +56,22 @@ def open_standard_input(options: Options) -> Table:
     try:
         with os.fdopen(handle, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-        table = SpooledTable(open_kind(path, *kind_inside(path), options))
-    except DataError as error:
-        path.unlink()
-        raise DataError(str(error).replace(name, "standard input")) from None
+        with speaking_of_standard_input(path):
+            table = SpooledTable(open_kind(path, *kind_inside(path), options), path)
     except BaseException:
         path.unlink()
         raise
     weakref.finalize(table, path.unlink, missing_ok=True)  # also runs when the interpreter ends
     return table
+
+
+@contextmanager
+def speaking_of_standard_input(path: Path) -> Iterator[None]:
+    """Keep the name of our own file out of errors."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(str(error).replace(str(path), "standard input")) from None
 
 
 def kind_inside(path: Path) -> tuple[Kind, Compression]:
@@ -72,6 +83,5 @@ def kind_inside(path: Path) -> tuple[Kind, Compression]:
             return kind, "none"
     found = [packed for bytes_, packed in PACKED.items() if beginning.startswith(bytes_)]
     compression: Compression = found[0] if found else "none"
-    check_whole(path, compression)
     first = next((line for line in TextLines(path, compression).all_lines() if line.strip()), "")
     return ("jsonl" if first.lstrip().startswith("{") else "csv"), compression

@@ -57,7 +57,7 @@ def _frame_in(x: Any) -> Any:
     """The data frame that narwhals sees in ``x``, or ``x`` itself."""
     try:
         frame = nw.from_native(x, pass_through=True)
-        if frame is x and hasattr(x, "__arrow_c_stream__") and not hasattr(x, "to_frame"):
+        if frame is x and hasattr(x, "__arrow_c_stream__") and hasattr(x, "schema"):
             return nw.from_arrow(x, backend="pyarrow")  # a record batch, or a stream of them
         return frame
     except DuplicateError as error:

@@ -12,7 +12,7 @@ ALMOST_SURE = 1.0 - 1e-7
 def em_step(surface: Surface, point: Point, free: NDArray[np.bool_], alpha: float = 1.0, beta: float = 1.0) -> Point:
     """One step: never downhill, keeps zeros at zero. The Beta prior counts as alpha - 1 rows on, beta - 1 off.
 
-    Unknown noise moves too where all sensors share one flip rate, the expected number of flips over all cells.
+    Unknown flip rates move too.
     """
     n_samples = surface.cells.n_samples
     slope = surface.gradient(point)
@@ -23,17 +23,12 @@ def em_step(surface: Surface, point: Point, free: NDArray[np.bool_], alpha: floa
 
 
 def _noise_step(surface: Surface, point: Point, slope: Vector) -> Vector:
-    if point.noise.size != 1:
+    """The expected share of flipped cells among those that each unknown rate governs."""
+    if not point.noise.size:
         return point.noise
-    flip_rate = point.noise + point.noise * (1 - point.noise) * slope / _n_cells(surface)
+    n_cells = np.maximum(surface.cells.times_seen() @ surface.noise.false_alarm_of, 1e-300)  # none: the slope is 0
+    flip_rate = point.noise + point.noise * (1 - point.noise) * slope / n_cells
     return np.clip(flip_rate, surface.noise.lowest, HIGHEST)
-
-
-def _n_cells(surface: Surface) -> float:
-    cells = surface.cells
-    n_observed = [cells.n_sensors - int(unobserved).bit_count() for unobserved in cells.unobserved]
-    weight = np.add.reduceat(cells.weights, cells.starts[:-1])
-    return float(weight @ n_observed)
 
 
 def accelerated_em(
@@ -53,12 +48,14 @@ def accelerated_em(
 
 
 def _extrapolated(surface: Surface, start: Point, first: Point, second: Point, free: NDArray[np.bool_]) -> Point | None:
-    change = first.probability - start.probability
-    bend = second.probability - first.probability - change
+    begin, middle, end = (np.concatenate([point.probability, point.noise]) for point in (start, first, second))
+    change, bend = middle - begin, end - 2 * middle + begin
     if not bend.any():
         return None
     length = -np.linalg.norm(change) / np.linalg.norm(bend)
-    probability = start.probability - 2 * length * change + length**2 * bend
-    if (probability < 0).any() or (probability > ALMOST_SURE).any():
+    leap = begin - 2 * length * change + length**2 * bend
+    probability, noise = leap[: free.size], leap[free.size :]
+    if (leap < 0).any() or (probability > ALMOST_SURE).any() or (noise > HIGHEST).any():
         return None
-    return em_step(surface, surface.at(second.sources, -np.log1p(-probability), second.noise), free)
+    rate = np.where(free, -np.log1p(-probability), start.rate)
+    return em_step(surface, surface.at(start.sources, rate, np.maximum(noise, surface.noise.lowest)), free)

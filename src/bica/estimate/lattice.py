@@ -48,6 +48,11 @@ class Cells:
         """The weight of all rows."""
         return float(self.weights.sum())
 
+    def times_seen(self) -> Vector:
+        """The weight of the rows in which each sensor was observed: (n_sensors,)."""
+        gaps = np.repeat(self.unobserved, np.diff(self.starts))
+        return self.weights @ ((gaps[:, None] >> np.arange(self.n_sensors)) & 1 == 0)
+
     def read(self, table: Vector) -> Vector:
         """The value of every cell, unobserved sensors summed out."""
         values = np.empty(self.cells.size)

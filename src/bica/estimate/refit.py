@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaln, xlogy
 
 from bica.estimate.em import em_step
 from bica.estimate.lattice import Point, Surface, Vector
@@ -13,29 +14,40 @@ from bica.estimate.noise_shape import HIGHEST
 
 HIGHEST_RATE = 14.0  # a probability of 1 - 1e-6: beyond that nothing changes any more
 AT_BOUND = 1e-12
+ENOUGH = 1e-4  # a step must gain this share of what the slope at its start promises
 FRESH = 3  # steps that share one information matrix, which costs as much as many slopes
 
 
 @dataclass(frozen=True, slots=True)
 class BetaPrior:
-    """A Beta distribution for every free probability, in the counts it stands for; (1, 1) says nothing."""
+    """A Beta distribution for every free probability: alpha - 1 rows on and beta - 1 rows off seen before; both >= 1."""
 
     alpha: float = 1.0
     beta: float = 1.0
 
+    @property
+    def n_rows(self) -> float:
+        """How many rows it counts as."""
+        return self.alpha + self.beta - 2.0
+
     def log_density(self, rate: Vector) -> float:
-        """Up to a constant."""
-        if (self.alpha, self.beta) == (1.0, 1.0) or not rate.size:
+        """Of these probabilities together; with its constant, so that more sources can be compared with fewer."""
+        if not self.n_rows or not rate.size:
             return 0.0
-        return float(((self.alpha - 1) * np.log(-np.expm1(-rate)) - (self.beta - 1) * rate).sum())
+        on = xlogy(self.alpha - 1, -np.expm1(-rate))
+        return float((on - (self.beta - 1) * rate - betaln(self.alpha, self.beta)).sum())
 
     def slope(self, rate: Vector) -> Vector:
         """The derivative by each rate."""
-        slope: Vector = (self.alpha - 1) / np.expm1(rate) - (self.beta - 1)
+        slope = np.full(rate.size, 1.0 - self.beta)
+        if self.alpha > 1:
+            slope += (self.alpha - 1) / np.expm1(rate)
         return slope
 
     def curvature(self, rate: Vector) -> Vector:
         """Minus the second derivative by each rate."""
+        if self.alpha == 1:
+            return np.zeros(rate.size)
         curvature: Vector = (self.alpha - 1) * np.exp(rate) / np.expm1(rate) ** 2
         return curvature
 
@@ -66,86 +78,103 @@ def refit(
     A climb that cannot reach the height ``needed`` is given up early. The information belongs to a recent step, with
     ``exact`` to the top itself.
     """
-    point, objective = start, _objective(start, free, prior)
+    climb = _Climb(surface, free, prior)
+    point, objective = start, climb.objective(start)
     information = np.empty((0, 0))
     for number in range(max_steps):
-        if number % FRESH == 0 or len(information) != point.rate.size + point.noise.size:
-            information = _information(surface, point, free, prior)
-        slope = _slope(surface, point, free, prior)
-        step = _bounded_step(surface, point, free, slope, information)
+        if number % FRESH == 0:
+            information = climb.information(point)
+        slope = climb.slope(point)
+        step = climb.bounded_step(point, slope, information)
         promised = float(slope @ step)  # twice what a quadratic hill would still give
         if promised < tolerance or objective + promised < needed:
             break
-        better = _uphill(surface, point, free, prior, step, objective)
+        better = climb.uphill(point, slope, step)
         if better is None:
-            better = em_step(surface, point, free, prior.alpha, prior.beta)
-            if _objective(better, free, prior) <= objective:
-                break
-        gained = _objective(better, free, prior) - objective
-        point, free = _without_dead(surface, better, free)
-        objective = _objective(point, free, prior)
+            information = climb.information(point)
+            better = climb.slowly_uphill(point, slope, information)
+        point, gained = better, climb.objective(better) - objective
+        objective += gained
         if gained < 0.1 * tolerance:
             break
-    return Refit(point, free, objective, _information(surface, point, free, prior) if exact else information)
+    point, free = climb.without_dead(point)  # not before: a long step may send a source to 0 for a while
+    climb = _Climb(surface, free, prior)
+    if exact or len(information) != point.rate.size + point.noise.size:
+        information = climb.information(point)
+    return Refit(point, free, climb.objective(point), information)
 
 
-def _objective(point: Point, free: NDArray[np.bool_], prior: BetaPrior) -> float:
-    return point.log_likelihood + prior.log_density(point.rate[free])
+@dataclass(frozen=True, slots=True, eq=False)
+class _Climb:
+    """The hill of likelihood and prior, and the ways up it."""
 
+    surface: Surface
+    free: NDArray[np.bool_]
+    prior: BetaPrior
 
-def _slope(surface: Surface, point: Point, free: NDArray[np.bool_], prior: BetaPrior) -> Vector:
-    slope = surface.gradient(point)
-    slope[np.flatnonzero(free)] += prior.slope(point.rate[free])
-    return slope
+    def objective(self, point: Point) -> float:
+        return point.log_likelihood + self.prior.log_density(point.rate[self.free])
 
+    def slope(self, point: Point) -> Vector:
+        slope = self.surface.gradient(point)
+        slope[np.flatnonzero(self.free)] += self.prior.slope(point.rate[self.free])
+        return slope
 
-def _information(surface: Surface, point: Point, free: NDArray[np.bool_], prior: BetaPrior) -> NDArray[np.float64]:
-    """The empirical Fisher information of rates, then unknown noise."""
-    derivatives = surface.derivatives(point)
-    information = (derivatives * surface.cells.weights) @ derivatives.T
-    places = np.flatnonzero(free)
-    information[places, places] += prior.curvature(point.rate[free])
-    return information
+    def information(self, point: Point) -> NDArray[np.float64]:
+        """The empirical Fisher information of rates, then unknown noise."""
+        derivatives = self.surface.derivatives(point)
+        information = (derivatives * self.surface.cells.weights) @ derivatives.T
+        places = np.flatnonzero(self.free)
+        information[places, places] += self.prior.curvature(point.rate[self.free])
+        return information
 
+    def bounded_step(self, point: Point, slope: Vector, information: NDArray[np.float64]) -> Vector:
+        """The scoring step for parameters that can move; those that press against a bound stay."""
+        room_below, room_above = self._room(point)
+        moving = np.concatenate([self.free, np.ones(point.noise.size, dtype=bool)])
+        step, wanted = np.zeros(slope.size), slope
+        while True:
+            moving &= np.where(wanted > 0, room_above, room_below) > AT_BOUND
+            step[:] = 0.0
+            if not moving.any():
+                return step
+            part = information[np.ix_(moving, moving)]
+            ridge = 1e-10 * np.trace(part) / len(part) + 1e-12
+            step[moving] = np.linalg.solve(part + ridge * np.eye(len(part)), slope[moving])
+            if (np.where(step > 0, room_above, room_below)[moving] > AT_BOUND).all():
+                return step
+            wanted = step
 
-def _bounded_step(
-    surface: Surface, point: Point, free: NDArray[np.bool_], slope: Vector, information: NDArray[np.float64]
-) -> Vector:
-    """The scoring step for parameters that can move; those that press against a bound stay."""
-    value = np.concatenate([point.rate, point.noise])
-    lowest = np.concatenate([np.zeros(point.rate.size), np.full(point.noise.size, surface.noise.lowest)])
-    moving = np.concatenate([free, np.ones(point.noise.size, dtype=bool)])
-    moving &= (value > lowest + AT_BOUND) | (slope > 0)
-    step = np.zeros(value.size)
-    while moving.any():
-        part = information[np.ix_(moving, moving)]
-        ridge = 1e-10 * np.trace(part) / len(part) + 1e-12
-        step[:] = 0.0
-        step[moving] = np.linalg.solve(part + ridge * np.eye(len(part)), slope[moving])
-        outward = moving & (value <= lowest + AT_BOUND) & (step < 0)
-        if not outward.any():
-            break
-        moving &= ~outward
-    return step
+    def _room(self, point: Point) -> tuple[Vector, Vector]:
+        """How far every rate, then every unknown of the noise, may fall and may rise."""
+        below = np.concatenate([point.rate, point.noise - self.surface.noise.lowest])
+        return below, np.concatenate([HIGHEST_RATE - point.rate, HIGHEST - point.noise])
 
+    def uphill(self, point: Point, slope: Vector, step: Vector) -> Point | None:
+        """The first of ever shorter steps, cut off at the bounds, that gains a little of what its slope promises."""
+        objective, n_sources = self.objective(point), point.rate.size
+        for _ in range(14):
+            rate = np.where(self.free, np.clip(point.rate + step[:n_sources], 0.0, HIGHEST_RATE), point.rate)
+            noise = np.clip(point.noise + step[n_sources:], self.surface.noise.lowest, HIGHEST)
+            promised = slope @ np.concatenate([rate - point.rate, noise - point.noise])
+            if promised > 0:
+                tried = self.surface.at(point.sources, rate, noise)
+                if self.objective(tried) >= objective + ENOUGH * promised:
+                    return tried
+            step = 0.4 * step
+        return None
 
-def _uphill(
-    surface: Surface, point: Point, free: NDArray[np.bool_], prior: BetaPrior, step: Vector, objective: float
-) -> Point | None:
-    """The first of ever shorter steps that goes up."""
-    n_sources = point.rate.size
-    for _ in range(14):
-        rate = np.clip(point.rate + step[:n_sources], 0.0, HIGHEST_RATE)
-        noise = np.clip(point.noise + step[n_sources:], surface.noise.lowest, HIGHEST)
-        tried = surface.at(point.sources, np.where(free, rate, point.rate), noise)
-        if _objective(tried, free, prior) >= objective:
-            return tried
-        step = 0.4 * step
-    return None
+    def slowly_uphill(self, point: Point, slope: Vector, information: NDArray[np.float64]) -> Point:
+        """Each parameter goes its own way, which never leads down at a bound as a scoring step may; then EM."""
+        step = self.bounded_step(point, slope, np.diag(np.diag(information)))
+        better = self.uphill(point, slope, step) or em_step(
+            self.surface, point, self.free, self.prior.alpha, self.prior.beta
+        )
+        return better if self.objective(better) > self.objective(point) else point
 
-
-def _without_dead(surface: Surface, point: Point, free: NDArray[np.bool_]) -> tuple[Point, NDArray[np.bool_]]:
-    alive = ~free | (point.rate > 0)
-    if alive.all():
-        return point, free
-    return surface.at(point.sources[alive], point.rate[alive], point.noise), free[alive]
+    def without_dead(self, point: Point) -> tuple[Point, NDArray[np.bool_]]:
+        """Free sources at rate 0 leave."""
+        alive = ~self.free | (point.rate > 0)
+        if alive.all():
+            return point, self.free
+        return self.surface.at(point.sources[alive], point.rate[alive], point.noise), self.free[alive]

@@ -27,42 +27,32 @@ def mix_sources(sources: Sets, probability: NDArray[np.float64], hidden: Table) 
 
 @compiled
 def read_cells(table: Table, unobserved: Sets, starts: Sets, cells: Sets, values: NDArray[np.float64]) -> None:
-    """The chance of every observed cell; the sensors that its group did not observe are summed out."""
+    """The chance of every observed cell; the sensors that its group did not observe are summed out.
+
+    A cell with k unobserved sensors takes 2^k additions, the distinct cells of a group at most 2^m together.
+    """
     for group in range(unobserved.size):
-        summed = table
-        if unobserved[group] != 0:
-            summed = table.copy()
-            bit = 1
-            while bit < table.size:
-                if unobserved[group] & bit:
-                    for start in range(0, table.size, 2 * bit):
-                        for s in range(start, start + bit):
-                            summed[s] += summed[s + bit]
-                bit <<= 1
+        gap = unobserved[group]
         for k in range(starts[group], starts[group + 1]):
-            values[k] = summed[cells[k]]
+            values[k] = table[cells[k]]
+            inside = gap
+            while inside != 0:
+                values[k] += table[cells[k] | inside]
+                inside = (inside - 1) & gap
 
 
 @compiled
 def spread_cells(values: NDArray[np.float64], unobserved: Sets, starts: Sets, cells: Sets, table: Table) -> None:
-    """The transpose of ``read_cells``: every cell's value is copied to all patterns that it stands for."""
+    """The transpose of ``read_cells``: every cell's value is added to all patterns that it stands for."""
     table[:] = 0.0
     for group in range(unobserved.size):
-        if unobserved[group] == 0:
-            for k in range(starts[group], starts[group + 1]):
-                table[cells[k]] += values[k]
-            continue
-        copied = np.zeros(table.size)
+        gap = unobserved[group]
         for k in range(starts[group], starts[group + 1]):
-            copied[cells[k]] = values[k]
-        bit = 1
-        while bit < table.size:
-            if unobserved[group] & bit:
-                for start in range(0, table.size, 2 * bit):
-                    for s in range(start, start + bit):
-                        copied[s + bit] = copied[s]
-            bit <<= 1
-        table += copied
+            table[cells[k]] += values[k]
+            inside = gap
+            while inside != 0:
+                table[cells[k] | inside] += values[k]
+                inside = (inside - 1) & gap
 
 
 @compiled
