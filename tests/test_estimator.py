@@ -411,3 +411,28 @@ def test_a_verbose_fit_tells_on_standard_error(capsys):
     assert "learning from" in shown.err
     BICA().fit(ROWS)
     assert capsys.readouterr().err == ""
+
+
+class TestUncertainty:
+    def test_intervals_are_those_of_the_fit(self):
+        bica = BICA().fit(ROWS)
+        np.testing.assert_array_equal(bica.probability_intervals_, bica.fit_.interval())
+        assert bica.probability_intervals_.shape == (bica.n_sources_, 2)
+        assert (bica.probability_intervals_[:, 0] < bica.probabilities_).all()
+        assert (bica.probabilities_ < bica.probability_intervals_[:, 1]).all()
+
+    def test_without_errors_the_intervals_are_unknown(self):
+        assert np.isnan(BICA("findbica").fit(ROWS).probability_intervals_).all()
+
+    def test_a_bootstrap_tells_support_and_leaves_the_estimator_as_it_was(self):
+        bica = BICA(random_state=3).fit(ROWS)
+        fit = bica.fit_
+        found = bica.bootstrap(8)
+        assert found.n_resamples == 8
+        assert found.support.shape == bica.probabilities_.shape
+        assert bica.fit_ is fit
+        assert bica.bootstrap(8, n_jobs=2).summary() == found.summary()
+
+    def test_a_bootstrap_needs_a_fit(self):
+        with pytest.raises(NotFittedError):
+            BICA().bootstrap()

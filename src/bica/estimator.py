@@ -21,6 +21,7 @@ from bica.data.chunks import all_observed
 from bica.data.patterns import PatternCounts
 from bica.data.tables import Binarize, open_table
 from bica.errors import DataError, InfeasibleError, SettingError
+from bica.estimate.bootstrap import Bootstrap, bootstrap
 from bica.estimate.prior_knowledge import KnownSource
 from bica.invert.decode import decode
 from bica.invert.rows import Rows
@@ -80,6 +81,8 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Which columns each source switches on; sources by falling probability, then by columns.
     probabilities_, probability_errors_ : float arrays (n_sources,)
         How often each source is on, and the standard error of that; None where the method has none.
+    probability_intervals_ : float array (n_sources, 2)
+        Where each probability lies with 95 % certainty, symmetric in the log odds; NaN where there is no error.
     noise_ : Noise
         How often sensors err.
     n_sources_, n_iter_ : int
@@ -148,6 +151,20 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
             counts = self._counts(X, sample_weight, first=first)
             return self._learn(counts if first else self._counts_so_far + counts)
 
+    def bootstrap(self, n_resamples: int = 100, *, n_jobs: int = 1) -> Bootstrap:
+        """Learn again from resampled rows: how often each source and edge returns, and how far probabilities vary.
+
+        Takes the time of ``n_resamples`` fits; Ctrl-C keeps those done so far. Nothing in the estimator changes.
+
+        >>> found = BICA(random_state=0).fit([[0, 0]] * 400 + [[1, 0]] * 100 + [[1, 1]] * 500).bootstrap(20)
+        >>> found.support
+        array([1., 1.])
+        """
+        check_is_fitted(self)
+        with self._telling():
+            rng = _generator(self.random_state)
+            return bootstrap(self._method(), self._counts_so_far, self.fit_, n_resamples, rng, n_jobs=n_jobs)
+
     def transform(self, X: Any) -> NDArray[np.int8]:
         """Tell which sources were on in each row: the most probable activity, as 0 and 1 (n_samples, n_sources).
 
@@ -208,6 +225,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.n_sources_ = fit.model.n_sources
         self.probabilities_ = fit.model.probability
         self.probability_errors_ = fit.probability_error
+        self.probability_intervals_ = fit.interval()
         self.noise_ = fit.model.noise
         self.log_likelihood_ = fit.log_likelihood
         self.n_iter_ = fit.n_iter

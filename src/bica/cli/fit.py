@@ -56,6 +56,13 @@ def _thresholds(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
     help="Cells above this number are on; once for all columns, or once a column.",
 )
 @click.option("--weights", metavar="COLUMN", help="The column that tells how often each row counts.")
+@click.option(
+    "--bootstrap",
+    "n_resamples",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Learn again from N resamples of the rows, and tell how often each source returns.",
+)
 @seed_option
 @force_option
 @json_option
@@ -65,6 +72,7 @@ def fit(
     method: str,
     binarize: float | dict[str, float] | None,
     weights: str | None,
+    n_resamples: int | None,
     seed: int,
     force: bool,
     as_json: bool,
@@ -81,9 +89,10 @@ def fit(
 
     from bica.cli.files import check_outputs, write_file
     from bica.cli.model_table import show_model
-    from bica.cli.screen import screen_for
+    from bica.cli.screen import note, screen_for
     from bica.cli.waiting import waiting
     from bica.data.patterns import PatternCounts
+    from bica.estimate.bootstrap import bootstrap
     from bica.methods import method_named
     from bica.model.files import document_text
 
@@ -91,7 +100,13 @@ def fit(
     learner = method_named(method, **_given(settings))
     with waiting("learning the sources"):
         counts = PatternCounts.of(table, sample_weight=weights, binarize=binarize)
-        document = learner.fit(counts, np.random.default_rng(seed)).document()
+        found = learner.fit(counts, np.random.default_rng(seed))
+        if n_resamples is not None:
+            again = bootstrap(learner, counts, found, n_resamples, np.random.default_rng(seed))
+            found = again.added_to(found)
+    if n_resamples is not None and again.n_resamples < n_resamples:
+        note(f"interrupted: {again.n_resamples} of {n_resamples} resamples were done")
+    document = found.document()
     if output is not None:
         write_file(output, document_text(document), force)
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bica.data.patterns import PatternCounts
 from bica.errors import DataError, LimitError, SettingError
 from bica.estimate.lattice import Cells, Sets, Surface
+from bica.estimate.noise_report import noise_report
 from bica.estimate.noise_shape import NoiseShape
 from bica.estimate.prior_knowledge import KnownSource, allowed_sets, bit_set
 from bica.estimate.refit import BetaPrior, Refit, refit
@@ -26,7 +27,6 @@ LATTICE_SENSORS = 20
 LATTICE_CELLS = 2**26  # kinds of gaps in the rows, times the size of the lattice
 FIRST_FLIP_RATE = 0.2
 FIRST_PROBABILITY = 0.1
-AS_GOOD = 2.0  # sets of sources whose scores differ by less are hardly told apart
 CLEAR_NOISE = 1e-3  # below this, known noise explains too little to start a search from
 
 
@@ -235,16 +235,6 @@ def explaining(surface: Surface, start: Start, allowed: NDArray[np.bool_]) -> St
             rate=np.append(start.rate, 1.0 / surface.cells.n_samples),
             free=np.append(start.free, True),
         )
-
-
-def noise_report(search: Search, fit: Refit, errors: StandardErrors) -> dict[str, Any]:
-    """The unknown noise rates with their interval: sampling error, widened by other sets of sources that do as well."""
-    if not fit.point.noise.size:
-        return {"estimated": False}
-    near = [noise for score, noise in search.visited if score >= search.best.score - AS_GOOD]
-    mean, error = float(fit.point.noise.mean()), float(errors.noise.mean())
-    low, high = min([mean, *near]) - 1.96 * error, max([mean, *near]) + 1.96 * error
-    return {"estimated": True, "flip_rate": mean, "error": error, "interval": [max(0.0, low), high]}
 
 
 def _check_size(data: PatternCounts, n_varying: int) -> None:
