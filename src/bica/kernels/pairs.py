@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from bica.kernels.compiled import compiled
 
+Counts = NDArray[np.float64]
+
 
 @compiled
 def _log_choose(n: float, k: float) -> float:
@@ -30,11 +32,11 @@ def fisher_tail(both: float, first: float, second: float, total: float) -> float
 
 
 @compiled
-def fisher_tails(both: NDArray[np.float64], ones: NDArray[np.float64], total: float) -> NDArray[np.float64]:
-    """``fisher_tail`` for every pair of columns; the diagonal is 1."""
-    n = ones.size
+def fisher_tails(both: Counts, first: Counts, second: Counts, total: Counts) -> Counts:
+    """``fisher_tail`` of every pair of columns, from (n, n) tables of counts; the diagonal is 1."""
+    n = both.shape[0]
     tails = np.ones((n, n))
     for i in range(n):
         for k in range(i):
-            tails[i, k] = tails[k, i] = fisher_tail(both[i, k], ones[i], ones[k], total)
+            tails[i, k] = tails[k, i] = fisher_tail(both[i, k], first[i, k], second[i, k], total[i, k])
     return tails
