@@ -28,6 +28,8 @@ def test_the_p_value_is_the_hypergeometric_tail(columns):
 def test_extreme_tails_do_not_underflow_to_one():
     assert fisher_tail(500.0, 500.0, 500.0, 10_000.0) < 1e-300
     assert np.isclose(fisher_tail(60.0, 500.0, 500.0, 10_000.0), hypergeom.sf(59, 10_000, 500, 500), rtol=1e-9)
+    assert fisher_tail(1.0, 5000.0, 5000.0, 10_000.0) == 1.0  # the first of its terms is as good as 0
+    assert np.isclose(fisher_tail(20.0, 500.0, 500.0, 10_000.0), hypergeom.sf(19, 10_000, 500, 500), rtol=1e-9)
 
 
 def test_it_is_the_share_of_permutations_that_are_as_extreme():

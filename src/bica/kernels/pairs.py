@@ -16,11 +16,8 @@ def _log_choose(n: float, k: float) -> float:
 
 
 @compiled
-def fisher_tail(both: float, first: float, second: float, total: float) -> float:
-    """The chance that shuffled columns with so many ones are on together at least ``both`` times."""
-    least, most = max(0.0, first + second - total), min(first, second)
-    if both <= least:
-        return 1.0
+def _short_tail(both: float, first: float, second: float, total: float, most: float) -> float:
+    """Terms from ``both`` on, each smaller than the one before."""
     log_term = _log_choose(first, both) + _log_choose(total - first, second - both) - _log_choose(total, second)
     term = tail = exp(log_term)
     k = both
@@ -28,7 +25,18 @@ def fisher_tail(both: float, first: float, second: float, total: float) -> float
         term *= (first - k) * (second - k) / ((k + 1.0) * (total - first - second + k + 1.0))
         tail += term
         k += 1.0
-    return min(1.0, tail)
+    return tail
+
+
+@compiled
+def fisher_tail(both: float, first: float, second: float, total: float) -> float:
+    """The chance that shuffled columns with so many ones are on together at least ``both`` times."""
+    least, most = max(0.0, first + second - total), min(first, second)
+    if both <= least:
+        return 1.0
+    if both * total <= first * second:  # the long tail, whose terms may start at 0: what the short one leaves
+        return 1.0 - _short_tail(first - both + 1.0, first, total - second, total, first - least)
+    return min(1.0, _short_tail(both, first, second, total, most))
 
 
 @compiled

@@ -1,0 +1,77 @@
+"""Whether to believe a model: what the table showed before the fit and says of the fit, with a verdict."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from bica.data.patterns import PatternCounts
+from bica.model.files import as_json
+from bica.model.fit import Fit
+from bica.model.fit_check import LEVEL, FitCheck
+from bica.model.table_check import TableCheck
+from bica.model.words import counted
+
+Verdict = Literal["fits", "doubtful", "misfit", "open"]
+VERDICTS: dict[str, str] = {
+    "fits": "the rows are as the model has them",
+    "doubtful": "take the model with care",
+    "misfit": "these rows do not come from such a model",
+    "open": "so far nothing speaks against independent sources; a fit will tell",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """A table, and a model that was learned from it, judged.
+
+    >>> exclusive = PatternCounts.of([[1, 0], [0, 1]] * 20, sensors=["a", "b"])
+    >>> diagnosis = Diagnosis.of(exclusive)
+    >>> diagnosis.verdict
+    'misfit'
+    >>> print(diagnosis.reasons[0][:46])
+    1 of 1 pair of sensors exclude each other, whi
+    """
+
+    verdict: Verdict  # "open" before a fit that nothing speaks against
+    reasons: tuple[str, ...]  # what speaks against the model
+    table: TableCheck
+    fit: FitCheck | None
+
+    @classmethod
+    def of(cls, data: PatternCounts, fit: Fit | None = None) -> Diagnosis:
+        """Judge a table, and a fit to it if there is one. Nothing is fitted, and nothing is left to chance.
+
+        Time: the pairs of sensors, and up to 16 of them some hundred random tables; less than a fit takes.
+        """
+        table, fit_check = TableCheck.of(data), None if fit is None else FitCheck.of(fit, data)
+        reasons = table.objections() + ([] if fit_check is None else fit_check.objections())
+        return cls(_verdict(table, fit_check), tuple(reasons), table, fit_check)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The diagnosis in the plain values that JSON can hold."""
+        return dict(as_json(asdict(self)))
+
+    def sentences(self) -> list[str]:
+        """The diagnosis in plain English, a line a finding; the verdict comes first."""
+        table = self.table
+        size = f"{counted(table.n_samples, 'row')} of {counted(table.n_sensors, 'sensor')}, {table.n_distinct} distinct"
+        told = [] if self.fit is None else self.fit.sentences()
+        return [verdict_words(self.verdict), *self.reasons, size, *table.sentences(), *told]
+
+
+def verdict_words(verdict: str) -> str:
+    """The verdict and what it means.
+
+    >>> verdict_words("fits")
+    'fits: the rows are as the model has them'
+    """
+    return f"{verdict}: {VERDICTS[verdict]}" if verdict in VERDICTS else verdict
+
+
+def _verdict(table: TableCheck, fit: FitCheck | None) -> Verdict:
+    if table.is_refuted or (fit is not None and fit.p_value <= LEVEL and fit.matters):
+        return "misfit"
+    if table.negative_pairs or (fit is not None and fit.objections()):
+        return "doubtful"
+    return "open" if fit is None else "fits"
