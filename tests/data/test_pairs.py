@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
-from bica.data.patterns import PatternCounts
 from bica.data.pairs import PairCounts, dependent_pairs, pair_p_values
+from bica.data.patterns import PatternCounts
 from bica.kernels.pairs import fisher_tail
 
 tables = st.integers(1, 60).flatmap(

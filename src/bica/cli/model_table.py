@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bica.cli.diagnosis_lines import saved_diagnosis, show_verdict
 from bica.model.files import ModelDocument, Rate
 from bica.model.words import counted, folded
 from bica.report.names import harmless
@@ -16,13 +17,16 @@ SENSORS_SHOWN = 24
 
 
 def show_model(screen: Console, document: ModelDocument, *, full: bool = False) -> None:
-    """Sources with their sensors, then the noise and how the model was found."""
+    """Sources with their sensors, then the noise, how the model was found and whether it fits."""
     sources, sensors = counted(len(document.sources), "source"), counted(len(document.sensors), "sensor")
     screen.print(Text(f"{sources} behind {sensors}", style="bold"))
     if document.sources:
         screen.print(source_table(document, full=full))
     screen.print(Text(f"noise: {noise_words(document.false_alarm, document.miss)}"))
     screen.print(Text(harmless(fitted_words(document.fitted))))
+    diagnosis = saved_diagnosis(document.fitted)
+    if diagnosis:
+        show_verdict(screen, diagnosis)
 
 
 def source_table(document: ModelDocument, *, full: bool) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from bica.data.patterns import PatternCounts
@@ -10,15 +10,10 @@ from bica.model.files import as_json
 from bica.model.fit import Fit
 from bica.model.fit_check import LEVEL, FitCheck
 from bica.model.table_check import TableCheck
+from bica.model.verdicts import verdict_words
 from bica.model.words import counted
 
 Verdict = Literal["fits", "doubtful", "misfit", "open"]
-VERDICTS: dict[str, str] = {
-    "fits": "the rows are as the model has them",
-    "doubtful": "take the model with care",
-    "misfit": "these rows do not come from such a model",
-    "open": "so far nothing speaks against independent sources; a fit will tell",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +48,18 @@ class Diagnosis:
         return dict(as_json(asdict(self)))
 
     def sentences(self) -> list[str]:
-        """The diagnosis in plain English, a line a finding; the verdict comes first."""
+        """The diagnosis in plain English, a line a finding: the verdict, its reasons, all else that was seen."""
+        return [verdict_words(self.verdict), *self.reasons, *self.findings()]
+
+    def findings(self) -> list[str]:
+        """What was seen, apart from what speaks against the model."""
         table = self.table
         size = f"{counted(table.n_samples, 'row')} of {counted(table.n_sensors, 'sensor')}, {table.n_distinct} distinct"
-        told = [] if self.fit is None else self.fit.sentences()
-        return [verdict_words(self.verdict), *self.reasons, size, *table.sentences(), *told]
+        return [size, *table.sentences(), *([] if self.fit is None else self.fit.sentences())]
 
-
-def verdict_words(verdict: str) -> str:
-    """The verdict and what it means.
-
-    >>> verdict_words("fits")
-    'fits: the rows are as the model has them'
-    """
-    return f"{verdict}: {VERDICTS[verdict]}" if verdict in VERDICTS else verdict
+    def added_to(self, fit: Fit) -> Fit:
+        """The fit with this diagnosis among its diagnostics."""
+        return replace(fit, diagnostics={**fit.diagnostics, "diagnosis": self.as_dict()})
 
 
 def _verdict(table: TableCheck, fit: FitCheck | None) -> Verdict:

@@ -36,7 +36,7 @@ class OddPattern:
     def words(self) -> str:
         """The pattern and its counts."""
         on = f"{folded(self.sensors, LISTED)} alone" if self.sensors else "all quiet"
-        return f"{on} ({self.observed:.4g} rows, {self.expected:.2g} expected)"
+        return f"{on} ({counted(self.observed, 'row')}, {self.expected:.2g} expected)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class FitCheck:
         if self.g2 is not None and self.p_value > DOUBT:
             told.append(f"G² is {self.g2:.4g}, a model that is right has {self.g2_expected:.4g} on average")
         if self.odd_patterns:
-            words = folded([pattern.words() for pattern in self.odd_patterns], 2)
+            words = folded([pattern.words() for pattern in self.odd_patterns], 2, self.n_odd_patterns)
             told.append(f"{counted(self.n_odd_patterns, 'pattern')} unexplained: {words}")
         for pair in self.confused[:LISTED]:
             told.append(f"{pair.names[0]} and {pair.names[1]} are hardly told apart by these rows")
@@ -156,9 +156,7 @@ def _varying(model: OrMixture, data: PatternCounts) -> NDArray[np.int64]:
 
 def _named(model: OrMixture) -> OrMixture:
     """The model with a name for every source, by which it is known also when sensors are left out."""
-    return OrMixture(
-        model.mixing, model.probability, model.noise, sensors=model.sensors, names=model.source_names()
-    )
+    return OrMixture(model.mixing, model.probability, model.noise, sensors=model.sensors, names=model.source_names())
 
 
 def _fitted(fit: Fit) -> set[str]:
@@ -189,7 +187,9 @@ def _odd_pair(model: OrMixture, data: PatternCounts) -> OddPair | None:
     )
 
 
-def _odd_patterns(chance: NDArray[np.float64], histogram: NDArray[np.float64], sensors: tuple[str, ...]) -> list[OddPattern]:
+def _odd_patterns(
+    chance: NDArray[np.float64], histogram: NDArray[np.float64], sensors: tuple[str, ...]
+) -> list[OddPattern]:
     """Patterns whose counts are significant by themselves, over all patterns, the clearest first."""
     n_samples = histogram.sum()
     expected = n_samples * chance

@@ -32,7 +32,7 @@ class NegativePair:
     def words(self) -> str:
         """The pair and its counts."""
         first, second = self.sensors
-        return f"{first} and {second} ({self.observed:.4g} rows with both, {self.expected:.4g} expected)"
+        return f"{first} and {second} ({counted(self.observed, 'row')} with both, {self.expected:.4g} expected)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +96,16 @@ class TableCheck:
         many = f"{self.n_negative_pairs} of {counted(self.n_pairs, 'pair')} of sensors exclude each other"
         return [
             f"{many}, which independent sources never bring about: "
-            f"{folded([pair.words() for pair in self.negative_pairs], 2)}"
+            f"{folded([pair.words() for pair in self.negative_pairs], 2, self.n_negative_pairs)}"
         ]
 
     def sentences(self) -> list[str]:
         """What was seen, objections left out."""
         told = [f"in {percent(self.quiet_share)} of the rows every sensor is quiet"]
         if not self.quiet_share:
-            told = ["no row is quiet throughout: a source or a noisy sensor is on nearly always, which is hard to learn"]
+            told = [
+                "no row is quiet throughout: a source or a noisy sensor is on nearly always, which is hard to learn"
+            ]
         if self.missing_share:
             told.append(f"{percent(self.missing_share)} of the cells are missing")
         for names, words in ((self.always_on, "always on"), (self.always_off, "never on")):

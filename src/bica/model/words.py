@@ -12,15 +12,16 @@ def counted(n: float, thing: str) -> str:
     return f"{n:.15g} {thing}" if n == 1 else f"{n:.15g} {thing}s"
 
 
-def folded(names: Sequence[str], at_most: int) -> str:
-    """The names in a row, ending in how many were left out.
+def folded(names: Sequence[str], at_most: int, n_names: int | None = None) -> str:
+    """The names in a row, ending in how many were left out; ``n_names`` if there are more than were given.
 
-    >>> folded(["a", "b", "c", "d"], 2)
-    'a, b, and 2 more'
+    >>> folded(["a", "b", "c", "d"], 2), folded(["a", "b", "c", "d"], 2, 9)
+    ('a, b, and 2 more', 'a, b, and 7 more')
     """
-    if len(names) <= at_most + 1:  # leaving out a single name saves nothing
+    total = len(names) if n_names is None else n_names
+    if len(names) == total <= at_most + 1:  # leaving out a single name saves nothing
         return ", ".join(names)
-    return ", ".join([*names[:at_most], f"and {len(names) - at_most} more"])
+    return ", ".join([*names[:at_most], f"and {total - len(names[:at_most])} more"])
 
 
 def percent(share: float) -> str:
