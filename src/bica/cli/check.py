@@ -11,9 +11,7 @@ from bica.cli.options import binarize_option, json_option, weights_option
 
 @click.command()
 @click.argument("table")
-@click.option(
-    "--fit", "with_fit", is_flag=True, help="Learn the sources too, and judge how well they explain the table."
-)
+@click.option("--fit", "with_fit", is_flag=True, help="Learn the sources, too, and judge how well they explain TABLE.")
 @binarize_option
 @weights_option
 @json_option

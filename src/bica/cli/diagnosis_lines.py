@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -19,7 +18,8 @@ def show_findings(screen: Console, findings: Sequence[str]) -> None:
     table = Table.grid(padding=(0, 1))
     for finding in findings:
         table.add_row("-", Text(harmless(finding)))
-    screen.print(Padding(table, (0, 0)))
+    if findings:
+        screen.print(table)
 
 
 def show_verdict(screen: Console, diagnosis: Mapping[str, Any]) -> None:

@@ -31,7 +31,7 @@ def forecast(table: TableCheck) -> Forecast:
         seconds = SECONDS_AT_LEAST + SECONDS_A_CELL * 2**table.n_varying
         megabytes = BYTES_A_CELL * 2**table.n_varying / 1e6
         how = f"{_duration(seconds)} and {megabytes:.0f} MB" if megabytes >= 1 else _duration(seconds)
-        return Forecast("likelihood", seconds, megabytes, f"method likelihood, exact: {how}, whatever the rows")
+        return Forecast("likelihood", seconds, megabytes, f"method likelihood, exact: {how}, however many rows")
     many = f"{table.n_varying} sensors vary, and the exact likelihood ends at {LATTICE_SENSORS}"
     if table.missing_share:
         return Forecast(None, None, None, f"{many}; no other method takes missing cells: watch fewer sensors")

@@ -24,8 +24,8 @@ class Diagnosis:
     >>> diagnosis = Diagnosis.of(exclusive)
     >>> diagnosis.verdict
     'misfit'
-    >>> print(diagnosis.reasons[0][:46])
-    1 of 1 pair of sensors exclude each other, whi
+    >>> print(diagnosis.reasons[0][:43])
+    in 1 of 1 pair, sensors exclude each other,
     """
 
     verdict: Verdict  # "open" before a fit that nothing speaks against

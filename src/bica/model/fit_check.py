@@ -17,6 +17,8 @@ from bica.model.or_mixture import OrMixture
 from bica.model.table_check import LISTED, PAIR_LIMIT
 from bica.model.words import counted, folded, percent
 
+Vector = NDArray[np.float64]
+
 PATTERN_LIMIT = 16  # sensors up to which all patterns are looked at
 LEVEL, DOUBT = 0.01, 0.05  # p-values from which on a fit is refuted, and in doubt
 MISPLACED = 0.02  # a share of the rows that matters; a long table refutes any model in details
@@ -95,9 +97,9 @@ class FitCheck:
     @property
     def p_value(self) -> float:
         """Of both tests together."""
-        values = [1.0 if self.g2_p_value is None else self.g2_p_value]
-        values += [] if self.odd_pair is None else [self.odd_pair.p_value]
-        return min(1.0, len(values) * min(values))
+        pair = None if self.odd_pair is None else self.odd_pair.p_value
+        values = [value for value in (self.g2_p_value, pair) if value is not None]
+        return min(1.0, len(values) * min(values)) if values else 1.0
 
     @property
     def matters(self) -> bool:
@@ -123,13 +125,13 @@ class FitCheck:
 
     def _difference(self) -> str:
         """The difference in words, by whichever test shows it."""
-        pair, sure = self.odd_pair, f"a model that is right differs so much in {percent(self.p_value)} of cases"
+        pair, chance = self.odd_pair, f"chance alone does as much in at most {percent(self.p_value)} of cases"
         if self.g2 is not None and self.g2_p_value is not None and (pair is None or self.g2_p_value <= pair.p_value):
             share = f"at most {percent(self.misplaced)} of the rows would have to change"
-            return f"the model does not bring about these rows: {sure} at most, and {share}"
+            return f"the rows are not as the model has them: {share}; {chance}"
         assert pair is not None
         who = pair.sensors[0] if pair.sensors[0] == pair.sensors[1] else " and ".join(pair.sensors)
-        return f"{who}: on in {pair.observed:.5g} rows, not in {pair.expected:.5g} as the model has it; {sure} at most"
+        return f"{who}: on in {pair.observed:.5g} rows, not in {pair.expected:.5g} as the model has it; {chance}"
 
     def sentences(self) -> list[str]:
         """What was seen, objections left out."""
@@ -143,8 +145,7 @@ class FitCheck:
         if self.odd_patterns:
             words = folded([pattern.words() for pattern in self.odd_patterns], 2, self.n_odd_patterns)
             told.append(f"{counted(self.n_odd_patterns, 'pattern')} unexplained: {words}")
-        for pair in self.confused[:LISTED]:
-            told.append(f"{pair.names[0]} and {pair.names[1]} are hardly told apart by these rows")
+        told += [f"{' and '.join(pair.names)} are hardly told apart" for pair in self.confused[:LISTED]]
         return told
 
 
@@ -187,9 +188,7 @@ def _odd_pair(model: OrMixture, data: PatternCounts) -> OddPair | None:
     )
 
 
-def _odd_patterns(
-    chance: NDArray[np.float64], histogram: NDArray[np.float64], sensors: tuple[str, ...]
-) -> list[OddPattern]:
+def _odd_patterns(chance: Vector, histogram: Vector, sensors: tuple[str, ...]) -> list[OddPattern]:
     """Patterns whose counts are significant by themselves, over all patterns, the clearest first."""
     n_samples = histogram.sum()
     expected = n_samples * chance

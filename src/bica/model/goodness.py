@@ -93,10 +93,11 @@ def signed_deviance(observed: Vector, expected: Vector) -> Vector:
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(observed > 0, observed * np.log(observed / expected), 0.0)
-    return np.sign(observed - expected) * np.sqrt(np.maximum(0.0, 2 * (ratio - observed + expected)))
+    deviance: Vector = np.sign(observed - expected) * np.sqrt(np.maximum(0.0, 2 * (ratio - observed + expected)))
+    return deviance
 
 
-def binomial_tails(observed: NDArray[np.float64], total: NDArray[np.float64], chance: NDArray[np.float64]) -> Square:
+def binomial_tails(observed: Vector, total: Vector, chance: Vector) -> Vector:
     """The two-sided exact p-value of each count: twice the smaller tail.
 
     >>> binomial_tails(np.array([0.0, 5.0, 10.0]), np.array([10.0] * 3), np.array([0.5] * 3)).round(4)
@@ -107,7 +108,8 @@ def binomial_tails(observed: NDArray[np.float64], total: NDArray[np.float64], ch
         above = np.where(observed > 0, betainc(np.maximum(observed, 1e-9), total - observed + 1, chance), 1.0)
         below = betainc(np.maximum(total - observed, 1e-9), observed + 1, 1.0 - chance)
     below = np.where(observed < total, below, 1.0)
-    return np.minimum(1.0, 2 * np.minimum(above, below))
+    tails: Vector = np.minimum(1.0, 2 * np.minimum(above, below))
+    return tails
 
 
 def pair_tails(model: OrMixture, pairs: PairCounts) -> Square:
@@ -126,15 +128,14 @@ def both_on(model: OrMixture) -> Square:
     array([[0.6, 0.5],
            [0.5, 0.5]])
     """
-    rate = np.minimum(model.rate, LONGEST_RATE)
-    shared = (model.mixing * rate) @ model.mixing.T
+    reach = model.mixing.astype(float)
+    shared: Square = (reach * np.minimum(model.rate, LONGEST_RATE)) @ reach.T
     alone = np.diag(shared)
     quiet = np.exp(-alone)
     both_quiet = np.exp(shared - alone[:, None] - alone)
     false_alarm, miss = model.noise.rates(model.n_sensors)
     seen = 1 - miss - false_alarm  # by how much a sensor is likelier to show on when it is
-    on = 1 - quiet
-    shown = false_alarm + seen * on
-    together = np.outer(shown, shown) + np.outer(seen, seen) * (both_quiet - np.outer(quiet, quiet))
+    shown = false_alarm + seen * (1 - quiet)
+    together: Square = np.outer(shown, shown) + np.outer(seen, seen) * (both_quiet - np.outer(quiet, quiet))
     np.fill_diagonal(together, shown)
     return together

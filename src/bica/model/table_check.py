@@ -93,19 +93,15 @@ class TableCheck:
         """What speaks against any OR mixture."""
         if not self.negative_pairs:
             return []
-        many = f"{self.n_negative_pairs} of {counted(self.n_pairs, 'pair')} of sensors exclude each other"
-        return [
-            f"{many}, which independent sources never bring about: "
-            f"{folded([pair.words() for pair in self.negative_pairs], 2, self.n_negative_pairs)}"
-        ]
+        many = f"in {self.n_negative_pairs} of {counted(self.n_pairs, 'pair')}, sensors exclude each other"
+        which = folded([pair.words() for pair in self.negative_pairs], 2, self.n_negative_pairs)
+        return [f"{many}, which independent sources never bring about: {which}"]
 
     def sentences(self) -> list[str]:
         """What was seen, objections left out."""
         told = [f"in {percent(self.quiet_share)} of the rows every sensor is quiet"]
         if not self.quiet_share:
-            told = [
-                "no row is quiet throughout: a source or a noisy sensor is on nearly always, which is hard to learn"
-            ]
+            told = ["no row is all quiet: a source or a noisy sensor is nearly always on, which is hard to learn from"]
         if self.missing_share:
             told.append(f"{percent(self.missing_share)} of the cells are missing")
         for names, words in ((self.always_on, "always on"), (self.always_off, "never on")):
