@@ -133,13 +133,13 @@ class TestTheFit:
         alone = OrMixture([[1], [1], [0]], [0.2], sensors=self.TRUTH.sensors)
         diagnosis = Diagnosis.of(self.DATA, Fit(alone))
         assert diagnosis.verdict == "misfit"
-        assert "impossible under the model" in diagnosis.reasons[0]
+        assert "as impossible" in diagnosis.reasons[0]
         json.dumps(diagnosis.as_dict(), allow_nan=False)
 
     def test_few_rows_cannot_vouch_for_a_model(self):
         data = PatternCounts.of(self.TRUTH.sample(12, np.random.default_rng(1)))
         fit = Fit(OrMixture(np.eye(3), [0.3] * 3), probability_error=[0.1] * 3)
-        assert "too few" in " ".join(Diagnosis.of(data, fit).reasons)
+        assert "too few rows, 12, to judge 3 fitted numbers" in " ".join(Diagnosis.of(data, fit).reasons)
 
     def test_missing_cells_leave_the_complete_rows(self):
         cells = np.ma.array(self.TRUTH.sample(2000, np.random.default_rng(7)).astype(float), mask=False)

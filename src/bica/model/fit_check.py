@@ -116,16 +116,16 @@ class FitCheck:
         """What speaks against this model."""
         told = []
         if self.n_impossible:
-            told.append(f"{counted(self.n_impossible, 'row')} are impossible under the model; fit with noise")
+            told.append(f"the model has {counted(self.n_impossible, 'row')} as impossible; fit with noise")
         elif self.p_value <= DOUBT:
             told.append(self._difference())
         if self.has_too_few_rows:
-            told.append(f"{counted(self.n_samples, 'row')} are too few to judge {counted(self.n_fitted, 'number')}")
+            told.append(f"too few rows, {self.n_samples:.15g}, to judge {counted(self.n_fitted, 'fitted number')}")
         return told
 
     def _difference(self) -> str:
         """The difference in words, by whichever test shows it."""
-        pair, chance = self.odd_pair, f"chance alone does as much in at most {percent(self.p_value)} of cases"
+        pair, chance = self.odd_pair, f"chance alone does as much {_how_often(self.p_value)}"
         if self.g2 is not None and self.g2_p_value is not None and (pair is None or self.g2_p_value <= pair.p_value):
             share = f"at most {percent(self.misplaced)} of the rows would have to change"
             return f"the rows are not as the model has them: {share}; {chance}"
@@ -147,6 +147,10 @@ class FitCheck:
             told.append(f"{counted(self.n_odd_patterns, 'pattern')} unexplained: {words}")
         told += [f"{' and '.join(pair.names)} are hardly told apart" for pair in self.confused[:LISTED]]
         return told
+
+
+def _how_often(p_value: float) -> str:
+    return "hardly ever" if p_value < 0.001 else f"in at most {percent(p_value)} of cases"
 
 
 def _varying(model: OrMixture, data: PatternCounts) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from bica.model.or_mixture import OrMixture
 Vector = NDArray[np.float64]
 Square = NDArray[np.float64]
 
-N_DRAWS = 499
+N_DRAWS = 299  # a p-value of 1/300 is the least that can come out
 ENOUGH = 20  # draws as far from the model as the data after which no more are needed
 SEED = 0  # the answer is part of the diagnosis: the same for the same table
 LONGEST_RATE = 700.0  # of a source that is always on: exp(-700) is as good as 0
