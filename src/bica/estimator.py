@@ -26,6 +26,7 @@ from bica.estimate.prior_knowledge import KnownSource
 from bica.invert.decode import decode
 from bica.invert.rows import Rows
 from bica.methods import method_named, settings_of
+from bica.model.diagnosis import Diagnosis
 from bica.model.fit import Fit, Method
 from bica.model.noise import Noise
 from bica.model.or_mixture import default_sensors
@@ -90,7 +91,8 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     log_likelihood_ : float or None
         Of all rows under the model; None where too many columns hang together to compute it.
     model_, fit_, diagnostics_ : OrMixture, Fit, dict
-        The model as a value, with how it was found, and what the method noted on the way.
+        The model as a value, with how it was found, and what the method noted on the way; under "diagnosis" a
+        verdict ("fits", "doubtful" or "misfit") with its reasons and all that led to it.
     n_features_in_, feature_names_in_ : int, array of str
         The columns of ``fit``; names only if the table had any.
 
@@ -220,6 +222,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     def _learn(self, counts: PatternCounts) -> Self:
         for method in tracked([self._method()], f"learning from {len(counts.weights)} distinct rows", 1):
             fit = _in_order(method.fit(counts, _generator(self.random_state)))
+        fit = Diagnosis.of(counts, fit).added_to(fit)
         self.fit_, self.model_, self._counts_so_far = fit, fit.model, counts
         self.components_ = fit.model.mixing.T
         self.n_sources_ = fit.model.n_sources

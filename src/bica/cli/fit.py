@@ -4,7 +4,16 @@ from typing import Any
 
 import click
 
-from bica.cli.options import force_option, json_option, output_option, rate, refuse_two_answers, seed_option
+from bica.cli.options import (
+    binarize_option,
+    force_option,
+    json_option,
+    output_option,
+    rate,
+    refuse_two_answers,
+    seed_option,
+    weights_option,
+)
 
 
 def _noise(_: click.Context, __: click.Parameter, text: str) -> float | str:
@@ -13,18 +22,6 @@ def _noise(_: click.Context, __: click.Parameter, text: str) -> float | str:
 
 def _significance(_: click.Context, __: click.Parameter, text: str | None) -> float | str | None:
     return text if text in (None, "none") else rate(text)
-
-
-def _thresholds(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> float | dict[str, float] | None:
-    """One number for all columns, or ``column=number`` as often as needed."""
-    pairs = [text.rpartition("=") for text in given]
-    if any(not column for column, _, _ in pairs) and len(given) > 1:
-        raise click.BadParameter("give one number for all columns, or COLUMN=NUMBER for each.")
-    try:
-        thresholds = {column: float(value) for column, _, value in pairs}
-    except ValueError:
-        raise click.BadParameter("a threshold is a number, alone or after COLUMN=.") from None
-    return thresholds.get("", thresholds) if thresholds else None
 
 
 @click.command()
@@ -48,14 +45,8 @@ def _thresholds(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
     metavar="estimate|per-sensor|RATE",
     help="How often sensors show the opposite: found, as one rate or one a sensor, or known.",
 )
-@click.option(
-    "--binarize",
-    multiple=True,
-    callback=_thresholds,
-    metavar="[COLUMN=]NUMBER",
-    help="Cells above this number are on; once for all columns, or once a column.",
-)
-@click.option("--weights", metavar="COLUMN", help="The column that tells how often each row counts.")
+@binarize_option
+@weights_option
 @click.option(
     "--bootstrap",
     "n_resamples",
@@ -94,6 +85,7 @@ def fit(
     from bica.data.patterns import PatternCounts
     from bica.estimate.bootstrap import bootstrap
     from bica.methods import method_named
+    from bica.model.diagnosis import Diagnosis
     from bica.model.files import document_text
 
     check_outputs(force, output)
@@ -101,6 +93,8 @@ def fit(
     with waiting("learning the sources"):
         counts = PatternCounts.of(table, sample_weight=weights, binarize=binarize)
         found = learner.fit(counts, np.random.default_rng(seed))
+        diagnosis = Diagnosis.of(counts, found)
+        found = diagnosis.added_to(found)
         if n_resamples is not None:
             again = bootstrap(learner, counts, found, n_resamples, np.random.default_rng(seed))
             found = again.added_to(found)
@@ -113,6 +107,8 @@ def fit(
         write_file("-", document_text(document), force)
     else:
         show_model(screen_for(output), document)
+    if diagnosis.verdict in ("doubtful", "misfit"):
+        note(f"warning: {diagnosis.sentences()[0]}")
 
 
 def _given(settings: dict[str, Any]) -> dict[str, Any]:

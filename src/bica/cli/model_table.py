@@ -8,14 +8,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bica.cli.diagnosis_lines import saved_diagnosis, show_verdict
 from bica.model.files import ModelDocument, Rate
+from bica.model.words import counted, folded
 from bica.report.names import harmless
 
 SENSORS_SHOWN = 24
 
 
 def show_model(screen: Console, document: ModelDocument, *, full: bool = False) -> None:
-    """Sources with their sensors, then the noise and how the model was found."""
+    """Sources with their sensors, then the noise, how the model was found and whether it fits."""
     sources, sensors = counted(len(document.sources), "source"), counted(len(document.sensors), "sensor")
     screen.print(Text(f"{sources} behind {sensors}", style="bold"))
     if document.sources:
@@ -24,6 +26,9 @@ def show_model(screen: Console, document: ModelDocument, *, full: bool = False) 
     screen.print(Text(harmless(fitted_words(document.fitted))))
     if any(support_words(document)):
         screen.print(Text("support: how often exactly this source returned when the rows were drawn again"))
+    diagnosis = saved_diagnosis(document.fitted)
+    if diagnosis:
+        show_verdict(screen, diagnosis)
 
 
 def source_table(document: ModelDocument, *, full: bool) -> Table:
@@ -96,17 +101,6 @@ def sensor_list(names: Sequence[str], *, full: bool = False) -> Text:
     return Text(folded([harmless(name) for name in names], len(names) if full else SENSORS_SHOWN))
 
 
-def folded(names: Sequence[str], at_most: int) -> str:
-    """The names in a row, ending in how many were left out.
-
-    >>> folded(["a", "b", "c", "d"], 2)
-    'a, b, and 2 more'
-    """
-    if len(names) <= at_most + 1:  # leaving out a single name saves nothing
-        return ", ".join(names)
-    return ", ".join([*names[:at_most], f"and {len(names) - at_most} more"])
-
-
 def number(value: float) -> str:
     """A probability with three digits that matter, however small it is.
 
@@ -114,15 +108,6 @@ def number(value: float) -> str:
     ('0.0751', '2.13e-05', '0')
     """
     return f"{value:.3g}" if value < 0.001 else f"{value:.4f}"
-
-
-def counted(n: float, thing: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "source"), counted(12000, "row")
-    ('1 source', '12000 rows')
-    """
-    return f"{n:.15g} {thing}" if n == 1 else f"{n:.15g} {thing}s"
 
 
 def noise_words(false_alarm: Rate, miss: Rate) -> str:
