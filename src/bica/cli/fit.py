@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from bica.cli.failures import INTERRUPTED
 from bica.cli.options import force_option, json_option, output_option, rate, refuse_two_answers, seed_option
 
 
@@ -91,13 +92,16 @@ def fit(
     learner = method_named(method, **_given(settings))
     with waiting("learning the sources"):
         counts = PatternCounts.of(table, sample_weight=weights, binarize=binarize)
-        document = learner.fit(counts, np.random.default_rng(seed)).document()
+        found = learner.fit(counts, np.random.default_rng(seed))
+    document = found.document()
     if output is not None:
         write_file(output, document_text(document), force)
     if as_json:
         write_file("-", document_text(document), force)
     else:
         show_model(screen_for(output), document)
+    if "interrupted" in found.diagnostics:
+        raise click.exceptions.Exit(INTERRUPTED)
 
 
 def _given(settings: dict[str, Any]) -> dict[str, Any]:

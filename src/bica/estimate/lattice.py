@@ -51,7 +51,8 @@ class Cells:
     def times_seen(self) -> Vector:
         """The weight of the rows in which each sensor was observed: (n_sensors,)."""
         gaps = np.repeat(self.unobserved, np.diff(self.starts))
-        return self.weights @ ((gaps[:, None] >> np.arange(self.n_sensors)) & 1 == 0)
+        seen: Vector = self.weights @ ((gaps[:, None] >> np.arange(self.n_sensors)) & 1 == 0)
+        return seen
 
     def read(self, table: Vector) -> Vector:
         """The value of every cell, unobserved sensors summed out."""

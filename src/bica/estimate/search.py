@@ -76,7 +76,7 @@ class Search:
 
     def _refitted(self, start: Point, free: NDArray[np.bool_], needed: float = -np.inf) -> Found:
         needed += float(self.cost(start.sources[self.n_known :]).sum())
-        fit = refit(self.surface, start, free, self.prior, needed=needed)
+        fit = refit(self.surface, start, free, self.prior, needed=needed, n_known=self.n_known)
         found = Found(fit, self._score(fit.point, fit.free))
         self.visited.append((found.score, float(np.mean(fit.point.noise)) if fit.point.noise.size else 0.0))
         return found
