@@ -197,3 +197,18 @@ class TestLimits:
 def test_settings_that_mean_nothing_are_refused(settings, complaint):
     with pytest.raises(SettingError, match=complaint):
         Likelihood(**settings)
+
+
+class TestSearch:
+    """Traps that were met, each with the data that showed it."""
+
+    PAIRS = OrMixture(np.kron(np.eye(3), [[1], [1]]), [0.3, 0.3, 0.3], Noise.flips(0.1))
+
+    @pytest.mark.parametrize("seed", [2, 5, 11])
+    def test_it_goes_on_where_one_source_alone_does_not_pay(self, seed):
+        """With few rows, high noise explains all of them until most sources are there."""
+        assert columns(learned(drawn(self.PAIRS, 60, seed)).model) >= columns(self.PAIRS)
+
+    def test_a_source_that_only_its_prior_holds_is_dropped(self):
+        truth = OrMixture([[1, 0], [1, 1], [0, 1]], [0.4, 0.4], Noise.flips(0.05))
+        assert columns(learned(drawn(truth, 200), prior=(40, 60)).model) == columns(truth)

@@ -37,7 +37,7 @@ class TestKnownSources:
     @pytest.mark.parametrize("probability", [None, 0.02])
     def test_a_faint_source_is_kept(self, probability):
         without, told = spread(TRUTH, 400, range(8), known=[KnownSource(["a", "d"], probability)])
-        assert not any(FAINT in columns(model) for model in without)
+        assert sum(FAINT in columns(model) for model in without) < 4
         assert all(FAINT in columns(model) for model in told)
         assert sum(map(n_wrong, told)) < sum(map(n_wrong, without))
 
@@ -64,8 +64,7 @@ class TestKnownSources:
     def test_one_that_is_never_on_stays_with_probability_zero(self):
         rows = np.repeat([[0, 0], [1, 0], [0, 1]], [80, 10, 10], axis=0)
         fit = learned(PatternCounts.of(rows, sensors=["a", "b"]), known=[KnownSource(["a", "b"], name="both")])
-        assert fit.model.probability[fit.model.names.index("both")] < 1e-3
-        assert fit.model.n_sources == 3
+        assert fit.model.probability[fit.model.names.index("both")] == 0
 
     def test_it_may_reach_a_sensor_that_is_always_on(self):
         rows = np.column_stack([TRUTH.sample(1000, np.random.default_rng(0)), np.ones(1000)])
@@ -109,9 +108,8 @@ class TestPriors:
     def test_a_prior_says_which_sources_are_too_rare_to_be_there(self):
         """Sources are known to be frequent: a few coincidences are no source."""
         truth = OrMixture([[1, 0], [1, 1], [0, 1]], [0.4, 0.4], Noise.flips(0.05), sensors=["a", "b", "c"])
-        without, told = spread(truth, 200, range(20), prior=(40, 60))
-        assert sum(n_wrong(m, truth) for m in told) <= sum(n_wrong(m, truth) for m in without)
-        assert all(0.3 < p < 0.5 for m in told for p in m.probability)
+        without, told = spread(truth, 100, range(20), prior=(40, 60))
+        assert sum(n_wrong(m, truth) for m in told) == 0 < sum(n_wrong(m, truth) for m in without)
 
     def test_one_that_says_nothing_changes_nothing(self):
         data = drawn(TRUTH, 500)
