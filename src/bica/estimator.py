@@ -22,7 +22,6 @@ from bica.data.patterns import PatternCounts
 from bica.data.tables import Binarize, open_table
 from bica.errors import DataError, InfeasibleError, SettingError
 from bica.estimate.bootstrap import Bootstrap, bootstrap
-from bica.estimate.prior_knowledge import KnownSource
 from bica.invert.decode import decode
 from bica.invert.rows import Rows
 from bica.methods import method_named, settings_of
@@ -48,8 +47,8 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     """Find the independent hidden sources behind columns of zeros and ones, each column an OR of some of them.
 
     Nobody has to tell the number of sources, and there may be more of them than columns. ``X`` is an array, a
-    sparse matrix, a data frame, a DuckDB relation or the path of a file. Missing cells are masked cells of an
-    array or nulls of a frame or a file; a NaN in an array may be an accident and is refused.
+    sparse matrix, a data frame, a DuckDB relation or the path of a file. A cell that is NaN, null, masked or empty
+    was not observed: it is an unknown, not a zero.
 
     Parameters
     ----------
@@ -63,12 +62,12 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Rarer sources are dropped; None lets the method decide (FindBICA: 0.02).
     significance : float or None
         FindBICA: the level at which two columns must depend on each other before they may share a source.
-    known : sequence of KnownSource
-        Sources that are there, with their columns and perhaps their probability.
+    known : sequence of KnownSource, tuple (columns, probability) or mapping
+        Sources that are there, with their columns and perhaps their probability and their name.
     forbidden : sequence of sequences of str
         Columns that no unknown source drives all together; a single name keeps unknown sources away from that column.
     prior : pair of floats or None
-        A Beta prior on every probability.
+        A Beta prior on every probability: (alpha, beta) counts as alpha - 1 rows on and beta - 1 rows off.
     binarize : float, mapping from column to float, or None
         Cells above this threshold are on. Without it, only 0 and 1 can be read.
     random_state : int, Generator or None
@@ -120,8 +119,8 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         noise: NoiseSetting = "estimate",
         min_probability: float | None = None,
         significance: float | None = 0.05,
-        known: Sequence[KnownSource] = (),
-        forbidden: Sequence[Sequence[str]] = (),
+        known: Sequence[Any] = (),
+        forbidden: Sequence[str | Sequence[str]] = (),
         prior: tuple[float, float] | None = None,
         binarize: Binarize = None,
         random_state: Any = None,
@@ -277,7 +276,6 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         if not _is_array(X):
             return X, None
         array = validate_data(self, X, reset=first, accept_sparse="csr", ensure_all_finite="allow-nan")
-        _refuse_nan(array)
         return array, tuple(getattr(self, "feature_names_in_", default_sensors(array.shape[1])))
 
     def _check_columns(self, sensors: tuple[str, ...], *, first: bool) -> None:
@@ -308,6 +306,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.method == "likelihood"  # FindBICA cannot learn from rows with gaps
         tags.transformer_tags.preserves_dtype = []
         return tags
 
@@ -340,15 +339,6 @@ def _is_array(X: Any) -> bool:
     if isinstance(X, np.ma.MaskedArray):
         return False
     return isinstance(X, list | tuple) or issparse(X) or (hasattr(X, "__array__") and not hasattr(X, "columns"))
-
-
-def _refuse_nan(array: Any) -> None:
-    values = array.data if hasattr(array, "indptr") else array
-    if values.dtype.kind == "f" and np.isnan(values).any():
-        raise DataError(
-            "X holds NaN, which may be an accident; drop those rows, or give missing cells as a masked array or "
-            "as nulls of a data frame"
-        )
 
 
 def _impossible(rows: NDArray[np.int64]) -> str:

@@ -228,3 +228,12 @@ def test_hostile_columns_are_harmless(run, tmp_path):
     assert all(line.isprintable() for line in shown.stdout.splitlines())
     assert "[red]hall[/red]" in shown.stdout
     assert json.loads(run("fit", tmp_path / "t.csv", "--json").stdout)["sensors"] == names
+
+
+def test_the_command_line_names_the_limit(run, tmp_path):
+    rows = np.random.default_rng(0).random((50, 21)) < 0.5
+    (tmp_path / "t.csv").write_bytes(csv_bytes(rows, [f"s{i}" for i in range(21)]))
+    shown = run("fit", tmp_path / "t.csv", "--method", "likelihood", "-o", tmp_path / "m.json")
+    assert shown.exit_code == 4
+    assert "21 sensors vary, but the exact likelihood ends at 20" in shown.stderr
+    assert not (tmp_path / "m.json").exists()

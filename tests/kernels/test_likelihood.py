@@ -29,7 +29,9 @@ def test_reading_sums_over_what_was_not_observed(group, data):
     table, values = data.draw(numbers(2**m)), np.empty(cells.size)
     read_cells(table, gaps, starts, cells, values)
     gap_of = np.repeat(gaps, np.diff(starts))
-    expected = [table[[s for s in range(2**m) if s & ~gap == cell]].sum() for gap, cell in zip(gap_of, cells, strict=True)]
+    expected = [
+        table[[s for s in range(2**m) if s & ~gap == cell]].sum() for gap, cell in zip(gap_of, cells, strict=True)
+    ]
     assert values.tolist() == expected
 
 

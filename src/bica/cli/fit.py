@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from bica.cli.failures import INTERRUPTED
 from bica.cli.options import (
     binarize_option,
     force_option,
@@ -95,11 +96,11 @@ def fit(
         found = learner.fit(counts, np.random.default_rng(seed))
         diagnosis = Diagnosis.of(counts, found)
         found = diagnosis.added_to(found)
-        if n_resamples is not None:
+        if n_resamples is not None and "interrupted" not in found.diagnostics:
             again = bootstrap(learner, counts, found, n_resamples, np.random.default_rng(seed))
             found = again.added_to(found)
-    if n_resamples is not None and again.n_resamples < n_resamples:
-        note(f"interrupted: {again.n_resamples} of {n_resamples} resamples were done")
+            if again.n_resamples < n_resamples:
+                note(f"interrupted: {again.n_resamples} of {n_resamples} resamples were done")
     document = found.document()
     if output is not None:
         write_file(output, document_text(document), force)
@@ -109,6 +110,8 @@ def fit(
         show_model(screen_for(output), document)
     if diagnosis.verdict in ("doubtful", "misfit"):
         note(f"warning: {diagnosis.sentences()[0]}")
+    if "interrupted" in found.diagnostics:
+        raise click.exceptions.Exit(INTERRUPTED)
 
 
 def _given(settings: dict[str, Any]) -> dict[str, Any]:

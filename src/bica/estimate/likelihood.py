@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
-from bica.errors import DataError, LimitError, SettingError
+from bica.errors import BicaWarning, DataError, LimitError, SettingError
+from bica.estimate.identifiability import vague_sensors
 from bica.estimate.lattice import Cells, Sets, Surface
 from bica.estimate.noise_report import noise_report
 from bica.estimate.noise_shape import NoiseShape
-from bica.estimate.prior_knowledge import KnownSource, allowed_sets, bit_set
+from bica.estimate.prior_knowledge import KnownSource, allowed_sets, bit_set, forbidden_sets, known_sources
 from bica.estimate.refit import BetaPrior, Refit, refit
 from bica.estimate.search import Search, Start
 from bica.estimate.standard_errors import StandardErrors, standard_errors
@@ -24,9 +26,10 @@ from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 
 LATTICE_SENSORS = 20
-LATTICE_CELLS = 2**26  # kinds of gaps in the rows, times the size of the lattice
+LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together
 FIRST_FLIP_RATE = 0.2
 FIRST_PROBABILITY = 0.1
+FINAL: dict[str, Any] = {"tolerance": 1e-9, "exact": True}  # of a refit whose numbers are reported
 CLEAR_NOISE = 1e-3  # below this, known noise explains too little to start a search from
 
 
@@ -43,27 +46,39 @@ class Likelihood:
 
     noise: Noise | Literal["estimate", "per-sensor"] = "estimate"  # one flip rate for all, or one a sensor
     min_probability: float | None = None  # rarer sources are dropped; None leaves the choice to the likelihood
-    known: Sequence[KnownSource] = ()
-    forbidden: Sequence[Sequence[str]] = ()  # sensors that are never all driven by one unknown source
+    known: Sequence[KnownSource] = ()  # also as tuples or mappings
+    forbidden: Sequence[str | Sequence[str]] = ()  # sensors that are never all driven by one unknown source
     prior: tuple[float, float] | None = None  # a Beta prior on every probability
 
     def __post_init__(self) -> None:
         if self.min_probability is not None and not 0 <= self.min_probability < 1:
             raise SettingError(f"min_probability must lie in [0, 1), but {self.min_probability:g} was given")
-        if self.prior is not None and min(self.prior) <= 0:
-            raise SettingError(f"both numbers of a Beta prior must be positive, but {self.prior} was given")
+        if self.prior is not None and not (len(self.prior) == 2 and min(self.prior) >= 1):
+            raise SettingError(
+                f"a Beta prior is two numbers of at least 1 (they count rows), but {self.prior} was given"
+            )
+        object.__setattr__(self, "known", known_sources(self.known))
+        object.__setattr__(self, "forbidden", forbidden_sets(self.forbidden))
 
     def fit(self, data: PatternCounts, rng: np.random.Generator) -> Fit:
         """Learn from counted rows; nothing here is random, so ``rng`` is not used. Ctrl-C keeps the best so far."""
         task = Task.of(data, self)
-        search, converged = task.first_search(), True
-        try:
-            search.run()
-            search = task.second_search(search)
-            search.run()
-        except KeyboardInterrupt:
-            converged = False
+        first = task.first_search()
+        converged = _finished(first)
+        search = task.second_search(first)
+        if converged and search is not first:
+            converged = _finished(search)
+        if not converged:
+            warnings.warn("interrupted: this is the best model so far, not the final one", BicaWarning, stacklevel=2)
         return task.result(search, converged)
+
+
+def _finished(search: Search) -> bool:
+    try:
+        search.run()
+    except KeyboardInterrupt:
+        return False
+    return True
 
 
 def source_cost(n_sensors: int, n_samples: float) -> Callable[[Sets], NDArray[np.float64]]:
@@ -95,10 +110,10 @@ class Task:
         places = np.flatnonzero((ones > 0) & (ones < seen))
         _check_size(whole, places.size)
         data = whole.project(places.tolist())
-        forbidden = [[names] if isinstance(names, str) else list(names) for names in settings.forbidden]
-        for names in forbidden:
+        for names in settings.forbidden:
             bit_set(names, whole.sensors, "forbidden")
-        varying = [names for names in forbidden if set(names) <= set(data.sensors)]
+        _check_known(settings.known, whole, data.sensors)
+        varying = [names for names in settings.forbidden if set(names) <= set(data.sensors)]
         return cls(whole, data, places, Cells.of(data), allowed_sets(varying, data.sensors), settings)
 
     @property
@@ -132,7 +147,7 @@ class Task:
         )
 
     def _search(self, shape: NoiseShape, start: Start) -> Search:
-        cost = source_cost(self.data.n_sensors, self.data.n_samples)
+        cost = source_cost(self.data.n_sensors, self.data.n_samples + self.prior.n_rows)
         return Search(Surface(self.cells, shape), cost, self.allowed, self.prior, start)
 
     def _known_noise_is_clear(self) -> bool:
@@ -149,24 +164,20 @@ class Task:
         return 0.01 / max(1.0, self.data.n_samples * self.data.n_sensors)
 
     def _known_sources(self) -> tuple[Sets, NDArray[np.float64], NDArray[np.bool_]]:
-        """Known sources on the sensors that vary; one that touches a sensor which is never on cannot be active."""
-        varying = []
-        for source in self.settings.known:
-            bit_set(source.sensors, self.whole.sensors, "known")
-            if set(source.sensors) <= set(self.data.sensors):
-                varying.append(source)
-        sources = np.array([bit_set(source.sensors, self.data.sensors, "known") for source in varying], np.int64)
-        rate = np.array(
-            [-math.log1p(-(FIRST_PROBABILITY if s.probability is None else s.probability)) for s in varying]
-        )
-        return sources, rate, np.array([source.probability is None for source in varying], dtype=bool)
+        """Known sources as far as they reach sensors that vary."""
+        known, varying = self.settings.known, set(self.data.sensors)
+        sources = [bit_set(varying.intersection(source.sensors), self.data.sensors, "known") for source in known]
+        chances = [FIRST_PROBABILITY if source.probability is None else source.probability for source in known]
+        free = np.array([source.probability is None for source in known], dtype=bool)
+        return np.array(sources, np.int64), -np.log1p(-np.array(chances, dtype=float)), free
 
     def result(self, search: Search, converged: bool) -> Fit:
         """The best that was found, refitted to the last digit, on the whole table."""
         surface = search.surface
-        fit = refit(surface, search.best.fit.point, search.best.fit.free, self.prior, tolerance=1e-9, exact=True)
+        fit = refit(surface, search.best.fit.point, search.best.fit.free, self.prior, n_known=search.n_known, **FINAL)
         fit = without_rare(surface, fit, search.n_known, self.settings.min_probability or 0.0, self.prior)
         errors = standard_errors(surface, fit)
+        self._warn_of_vague_noise(surface, fit)
         model, error = self._model(fit, errors, surface)
         order = model.order()
         return Fit(
@@ -177,8 +188,22 @@ class Task:
             probability_error=error[order],
             n_iter=len(search.visited),
             converged=converged,
-            diagnostics={"score": search.best.score, "noise": noise_report(search, fit, errors)},
+            diagnostics={"score": search.best.score, "noise": noise_report(search, fit, errors)}
+            | ({} if converged else {"interrupted": True}),
         )
+
+    def _warn_of_vague_noise(self, surface: Surface, fit: Refit) -> None:
+        if self.settings.noise != "per-sensor":
+            return
+        vague = vague_sensors(surface, fit.point) if fit.point.noise.size else range(self.data.n_sensors)
+        names = ", ".join(repr(self.data.sensors[i]) for i in vague)
+        if names:
+            warnings.warn(
+                f"the data do not tell how often {names} err: their errors look like sources of their own; "
+                "give their rates if they are known, or estimate one rate for all",
+                BicaWarning,
+                stacklevel=4,
+            )
 
     def _model(self, fit: Refit, errors: StandardErrors, surface: Surface) -> tuple[OrMixture, NDArray[np.float64]]:
         """The model of all sensors: constant ones have a source of their own, always on."""
@@ -186,16 +211,16 @@ class Task:
         mixing = np.zeros((self.whole.n_sensors, fit.point.sources.size + always.size), dtype=bool)
         varying = (fit.point.sources >> np.arange(self.data.n_sensors)[:, None]) & 1
         mixing[self.places, : fit.point.sources.size] = varying
+        for column, source in enumerate(
+            self.settings.known
+        ):  # known sources come first, and may reach constant sensors
+            mixing[:, column] = np.isin(self.whole.sensors, source.sensors)
         mixing[always, np.arange(fit.point.sources.size, mixing.shape[1])] = True
         probability = np.concatenate([fit.point.probability, np.ones(always.size)])
-        names = [*self._names(fit.point.sources), *[None] * always.size]
+        names = [source.name for source in self.settings.known]
+        names += [None] * (probability.size - len(names))
         model = OrMixture(mixing, probability, self._noise(fit, surface), sensors=self.whole.sensors, names=names)
         return model, np.concatenate([errors.probability, np.zeros(always.size)])
-
-    def _names(self, sources: Sets) -> list[str | None]:
-        named = {frozenset(source.sensors): source.name for source in self.settings.known}
-        members = [frozenset(s for i, s in enumerate(self.data.sensors) if source >> i & 1) for source in sources]
-        return [named.get(sensors) for sensors in members]
 
     def _noise(self, fit: Refit, surface: Surface) -> Noise:
         """As it was given, or as it was found; a sensor that never changes is given the mean of the others."""
@@ -218,7 +243,10 @@ def without_rare(surface: Surface, fit: Refit, n_known: int, min_probability: fl
             return fit
         kept = np.arange(probability.size) != probability.argmin()
         start = surface.at(fit.point.sources[kept], fit.point.rate[kept], fit.point.noise)
-        fit = refit(surface, start, fit.free[kept], prior, tolerance=1e-9, exact=True)
+        if np.isfinite(start.log_likelihood):
+            fit = refit(surface, start, fit.free[kept], prior, n_known=n_known, **FINAL)
+        else:  # without noise some rows are now impossible, and no rates make them less so
+            fit = Refit(start, fit.free[kept], -np.inf, fit.information[np.ix_(kept, kept)])
 
 
 def explaining(surface: Surface, start: Start, allowed: NDArray[np.bool_]) -> Start:
@@ -248,9 +276,33 @@ def _check_size(data: PatternCounts, n_varying: int) -> None:
             f"{n_varying} sensors vary, but the exact likelihood ends at {LATTICE_SENSORS}; "
             'watch fewer sensors, or use method "findbica"'
         )
-    n_gaps = 1 if data.observed is None else len(np.unique(data.observed, axis=0))
-    if n_gaps * 2**n_varying > LATTICE_CELLS:
+    n_fillings = _n_fillings(data, n_varying)
+    if n_fillings > LATTICE_CELLS:
         raise LimitError(
-            f"the rows have {n_gaps} different sets of missing cells, too many for {n_varying} sensors; "
-            "drop the rarest, or the sensors with most gaps"
+            f"the missing cells of the distinct rows can be filled in {n_fillings:.2g} ways, more than the limit of "
+            f"{LATTICE_CELLS:.2g}; drop the sensors or the rows with most gaps"
         )
+
+
+def _n_fillings(data: PatternCounts, n_varying: int) -> float:
+    """The work of one look at the likelihood: a row with k missing cells stands for 2^k patterns."""
+    if data.observed is None:
+        return 2.0**n_varying
+    n_missing = data.n_sensors - np.bitwise_count(data.observed).sum(axis=1)
+    return float(np.exp2(np.minimum(n_missing, n_varying)).sum())
+
+
+def _check_known(known: Sequence[KnownSource], whole: PatternCounts, varying: tuple[str, ...]) -> None:
+    silent = {sensor for sensor, ones in zip(whole.sensors, whole.ones(), strict=True) if not ones}
+    for source in known:
+        bit_set(source.sensors, whole.sensors, "known")
+        for sensor in source.sensors:
+            if sensor in silent:
+                raise SettingError(
+                    f"a known source switches on {sensor!r}, which is never on in the table; leave it out"
+                )
+        if not set(source.sensors) & set(varying):
+            raise SettingError(
+                f"the known source of {', '.join(map(repr, source.sensors))} reaches only sensors that are always on, "
+                "so nothing can be learned about it; leave it out"
+            )

@@ -20,7 +20,7 @@ FRESH = 3  # steps that share one information matrix, which costs as much as man
 
 @dataclass(frozen=True, slots=True)
 class BetaPrior:
-    """A Beta distribution for every free probability: alpha - 1 rows on and beta - 1 rows off seen before; both >= 1."""
+    """A Beta distribution for every free probability: as if alpha - 1 rows on and beta - 1 off had been seen before."""
 
     alpha: float = 1.0
     beta: float = 1.0
@@ -68,6 +68,7 @@ def refit(
     free: NDArray[np.bool_],
     prior: BetaPrior,
     *,
+    n_known: int = 0,
     tolerance: float = 1e-3,
     needed: float = -np.inf,
     exact: bool = False,
@@ -75,8 +76,8 @@ def refit(
 ) -> Refit:
     """Climb from ``start`` until a step promises less than ``tolerance``; free sources whose rate ends at 0 leave.
 
-    A climb that cannot reach the height ``needed`` is given up early. The information belongs to a recent step, with
-    ``exact`` to the top itself.
+    The first ``n_known`` sources stay even then. A climb that cannot reach the height ``needed`` is given up early.
+    The information belongs to a recent step, with ``exact`` to the top itself.
     """
     climb = _Climb(surface, free, prior)
     point, objective = start, climb.objective(start)
@@ -97,7 +98,7 @@ def refit(
         objective += gained
         if gained < 0.1 * tolerance:
             break
-    point, free = climb.without_dead(point)  # not before: a long step may send a source to 0 for a while
+    point, free = climb.without_dead(point, n_known)  # not before: a long step may send a source to 0 for a while
     climb = _Climb(surface, free, prior)
     if exact or len(information) != point.rate.size + point.noise.size:
         information = climb.information(point)
@@ -172,9 +173,10 @@ class _Climb:
         )
         return better if self.objective(better) > self.objective(point) else point
 
-    def without_dead(self, point: Point) -> tuple[Point, NDArray[np.bool_]]:
-        """Free sources at rate 0 leave."""
+    def without_dead(self, point: Point, n_known: int) -> tuple[Point, NDArray[np.bool_]]:
+        """Free sources at rate 0 leave, the known ones excepted."""
         alive = ~self.free | (point.rate > 0)
+        alive[:n_known] = True
         if alive.all():
             return point, self.free
         return self.surface.at(point.sources[alive], point.rate[alive], point.noise), self.free[alive]

@@ -22,6 +22,7 @@ TRIED = 3
 HOPELESS = 10.0  # a forecast this far below the present score is not tried
 IN_DOUBT = 30.0  # a source whose loss costs more log-likelihood than this is there
 SMALL_LATTICE = 12  # sensors up to which exchanging two sources at once is cheap
+FEW_FOUND = 2  # unknown sources
 BETTER = 1e-6
 
 
@@ -67,7 +68,8 @@ class Search:
 
     def run(self) -> Found:
         """Add, drop and exchange until nothing helps; ``best`` holds the best so far at any time."""
-        while any(move() for move in (self._add, self._drop, self._exchange, self._exchange_two)):
+        moves = (self._add, self._drop, self._exchange, self._exchange_two, self._add_regardless)
+        while any(move() for move in moves):
             report("sources", self.best.fit.point.sources.size, None)
         return self.best
 
@@ -77,7 +79,7 @@ class Search:
 
     def _refitted(self, start: Point, free: NDArray[np.bool_], needed: float = -np.inf) -> Found:
         needed += float(self.cost(start.sources[self.n_known :]).sum())
-        fit = refit(self.surface, start, free, self.prior, needed=needed)
+        fit = refit(self.surface, start, free, self.prior, needed=needed, n_known=self.n_known)
         found = Found(fit, self._score(fit.point, fit.free))
         self.visited.append((found.score, float(np.mean(fit.point.noise)) if fit.point.noise.size else 0.0))
         return found
@@ -118,6 +120,21 @@ class Search:
         objective = point.log_likelihood + self.prior.log_density(point.rate[free])
         return objective - float(self.cost(point.sources[self.n_known :]).sum())
 
+    def _add_regardless(self) -> bool:
+        """From few sources add more where one alone does not pay: high noise falls only when most sources are there."""
+        found = self.best
+        if found.fit.point.sources.size > self.n_known + FEW_FOUND:
+            return False
+        for _ in range(self.surface.cells.n_sensors):
+            point, free = found.fit.point, found.fit.free
+            best_one = next(self._promising(point, free, self._worth_a_look(point), -np.inf), None)
+            if best_one is None:
+                return False
+            found = self._refitted(*best_one)
+            if self._improves(found):
+                return True
+        return False
+
     def _worth_a_look(self, point: Point) -> Sets:
         """Sets whose rate wants to grow, the steepest of every size: large sets are steep but soon satisfied."""
         slope = self.surface.candidate_gradient(point)
@@ -137,12 +154,21 @@ class Search:
         return False
 
     def _loss(self) -> NDArray[np.float64]:
-        """What dropping each source would cost in log-likelihood, by Wald's approximation."""
+        """What dropping each source would cost in log-likelihood, by Wald's approximation.
+
+        A prior may hold a source far from where the rows want it; then the loss without refitting is the better guess.
+        """
         fit = self.best.fit
         ridge = 1e-9 * np.trace(fit.information) + 1e-12
         spread = np.diag(np.linalg.inv(fit.information + ridge * np.eye(len(fit.information))))
         loss: NDArray[np.float64] = 0.5 * fit.point.rate**2 / spread[: fit.point.rate.size]
-        return loss
+        return np.minimum(loss, self._loss_at_once()) if self.prior.n_rows else loss
+
+    def _loss_at_once(self) -> NDArray[np.float64]:
+        point, free = self.best.fit.point, self.best.fit.free
+        rest = [self._without(point, free, [place]) for place in range(point.sources.size)]
+        without = [start.log_likelihood + self.prior.log_density(start.rate[kept]) for start, kept in rest]
+        return self.best.fit.objective - np.array(without)
 
     def _without(self, point: Point, free: NDArray[np.bool_], places: list[int]) -> tuple[Point, NDArray[np.bool_]]:
         kept = np.ones(point.sources.size, dtype=bool)

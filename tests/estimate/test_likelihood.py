@@ -1,0 +1,214 @@
+"""The learner: every kind of noise, floors, limits, constant sensors, the same answer every time."""
+
+import numpy as np
+import pytest
+
+from bica.data.patterns import PatternCounts
+from bica.errors import BicaWarning, DataError, LimitError, SettingError
+from bica.estimate.likelihood import Likelihood
+from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture
+
+CHAIN = np.array([[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 1], [0, 0, 0, 0, 1]])
+CHANCES = np.array([0.3, 0.25, 0.2, 0.15, 0.1])
+SENSORS = tuple("abcdef")
+
+
+def chain(noise=None):
+    """Five sources in a row, each shared by two neighbours of six sensors."""
+    return OrMixture(CHAIN, CHANCES, noise, sensors=SENSORS)
+
+
+def drawn(truth, n_samples, seed=0):
+    return PatternCounts.of(truth.sample(n_samples, np.random.default_rng(seed)), sensors=truth.sensors)
+
+
+def learned(data, **settings):
+    return Likelihood(**settings).fit(data, np.random.default_rng(0))
+
+
+def columns(model):
+    return {tuple(column) for column in model.mixing.T.tolist()}
+
+
+def assert_recovered(fit, truth):
+    """The same sources, every probability within four of its own standard errors."""
+    assert columns(fit.model) == columns(truth)
+    assert (np.abs(fit.model.probability - truth.probability) < 4 * fit.probability_error).all()
+    assert (fit.probability_error < 0.03).all()
+
+
+class TestNoise:
+    UNEVEN = Noise([0.02, 0.05, 0.1, 0.01, 0.05, 0.02], [0.1, 0.02, 0.05, 0.15, 0.05, 0.1])
+
+    TANGLE = np.array([[1, 0, 0, 1], [1, 1, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [0, 0, 1, 1]])
+
+    @pytest.mark.parametrize("rate", [0.0, 0.03, 0.097])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_one_unknown_flip_rate(self, rate, seed):
+        truth = chain(Noise.flips(rate))
+        fit = learned(drawn(truth, 4000, seed))
+        assert_recovered(fit, truth)
+        noise = fit.diagnostics["noise"]
+        assert abs(noise["flip_rate"] - rate) < 4 * noise["error"] + 1e-4
+        assert noise["interval"][0] <= noise["flip_rate"] <= noise["interval"][1]
+        assert fit.model.noise == Noise.flips(noise["flip_rate"])
+
+    @pytest.mark.parametrize("noise", [Noise(), Noise.flips(0.05), Noise(0.02, 0.1), UNEVEN], ids=str)
+    @pytest.mark.parametrize("seed", range(2))
+    def test_known_noise(self, noise, seed):
+        fit = learned(drawn(chain(noise), 4000, seed), noise=noise)
+        assert_recovered(fit, chain(noise))
+        assert fit.model.noise == noise
+        assert fit.diagnostics["noise"] == {"estimated": False}
+        assert fit.log_likelihood == pytest.approx(fit.model.log_likelihood(drawn(chain(noise), 4000, seed)))
+
+    def test_known_noise_explains_what_looks_like_sources(self):
+        """False alarms of one sensor look like a source of its own, unless they are known."""
+        noise = Noise([0.2, 0, 0, 0, 0, 0], 0.0)
+        data = drawn(chain(noise), 4000)
+        assert (True, False, False, False, False, False) in columns(learned(data).model)
+        assert_recovered(learned(data, noise=noise), chain(noise))
+
+    def test_a_rate_for_every_sensor(self):
+        rates = np.array([0.02, 0.1, 0.04, 0.12, 0.03, 0.08])
+        truth = OrMixture(self.TANGLE, [0.3, 0.25, 0.2, 0.15], Noise(rates, rates))
+        fit = learned(drawn(truth, 20_000), noise="per-sensor")
+        assert_recovered(fit, truth)
+        assert fit.model.noise.false_alarm == fit.model.noise.miss
+        # a miss shows where a source of three sensors is on, one row in seven: 4 sqrt(0.1 / (20000 / 7)) = 0.024
+        np.testing.assert_allclose(fit.model.noise.miss, rates, atol=0.024)
+
+    def test_a_sensor_that_shares_no_source_hides_its_noise(self):
+        mixing = np.pad(self.TANGLE, [(0, 1), (0, 1)])
+        mixing[6, 4] = True
+        truth = OrMixture(mixing, [0.3, 0.25, 0.2, 0.15, 0.2], Noise.flips(0.05), sensors=[*SENSORS, "alone"])
+        with pytest.warns(BicaWarning, match="do not tell how often 'alone' err"):
+            learned(drawn(truth, 20_000), noise="per-sensor")
+
+    def test_one_sensor_hides_its_noise(self):
+        data = PatternCounts.of([[0], [1], [1]], sensors=["only"])
+        with pytest.warns(BicaWarning, match="'only'"):
+            assert learned(data, noise="per-sensor").model.n_sources == 1
+
+    def test_noisy_rows_are_not_all_explained_by_sources(self):
+        """A start near no noise gets stuck: every odd row becomes a source of its own, dozens of them."""
+        for seed in range(3):
+            truth = chain(Noise.flips(0.1))
+            fit = learned(drawn(truth, 1000, seed))
+            assert fit.model.n_sources <= 7
+            assert 0.07 < fit.model.noise.miss < 0.13  # 4 sqrt(0.1 / 6000) = 0.016, and some slack for a wrong source
+
+
+class TestNoNoise:
+    @pytest.mark.parametrize("seed", range(5))
+    def test_every_row_is_explained(self, seed):
+        """Also rows that no OR mixture of few sources would show."""
+        rows = np.random.default_rng(seed).random((60, 6)) < 0.3
+        fit = learned(PatternCounts.of(rows), noise=Noise())
+        assert np.isfinite(fit.log_likelihood)
+        assert fit.log_likelihood == pytest.approx(fit.model.log_likelihood(rows))
+
+    def test_a_rule_that_forbids_a_row_is_told(self):
+        data = PatternCounts.of([[0, 0], [1, 0], [1, 1]], sensors=["a", "b"])
+        with pytest.raises(DataError, match="cannot be explained without noise by the sources that are allowed"):
+            learned(data, noise=Noise(), forbidden=["a"])
+
+    def test_the_floor_counts_more_than_rare_rows(self):
+        rows = np.array([[0, 0]] * 60 + [[1, 1]] * 39 + [[1, 0]])
+        fit = learned(PatternCounts.of(rows), noise=Noise(), min_probability=0.1)
+        assert fit.model.mixing.tolist() == [[True], [True]]
+        assert fit.log_likelihood == -np.inf
+
+
+@pytest.mark.parametrize("floor", [0.12, 0.18, 0.9])
+def test_min_probability_is_a_floor(floor):
+    fit = learned(drawn(chain(), 4000), min_probability=floor)
+    assert (fit.model.probability >= floor).all()
+    assert columns(fit.model) <= columns(chain())
+    assert fit.model.n_sources >= np.sum(floor + 0.02 < CHANCES)
+    assert np.isfinite(fit.log_likelihood)
+
+
+class TestTheSameAnswer:
+    ROWS = chain(Noise.flips(0.08)).sample(800, np.random.default_rng(3))
+
+    @pytest.mark.parametrize("noise", ["estimate", Noise(), Noise.flips(0.1)], ids=str)
+    def test_row_order_and_repetition_change_no_byte(self, noise):
+        documents = []
+        for seed in range(3):
+            shuffled = self.ROWS[np.random.default_rng(seed).permutation(len(self.ROWS))]
+            documents.append(learned(PatternCounts.of(shuffled), noise=noise).document())
+        assert documents[0] == documents[1] == documents[2]
+
+    def test_chance_plays_no_part(self):
+        data = PatternCounts.of(self.ROWS)
+        first, second = (Likelihood().fit(data, np.random.default_rng(seed)) for seed in (1, 2))
+        assert first.document() == second.document()
+
+
+class TestConstantSensors:
+    def test_they_have_their_own_source_or_none(self):
+        rows = chain().sample(3000, np.random.default_rng(1))
+        wide = np.column_stack([np.ones(3000), rows, np.zeros(3000)])
+        fit = learned(PatternCounts.of(wide, sensors=["on", *SENSORS, "off"]))
+        always = fit.model.mixing[0]
+        assert fit.model.probability[always].tolist() == [1.0]
+        assert fit.model.mixing[:, always].sum() == 1
+        assert not fit.model.mixing[-1].any()
+        assert columns(fit.model.pick(np.flatnonzero(~always)).of_sensors(range(1, 7))) == columns(chain())
+
+    @pytest.mark.parametrize("noise", ["estimate", Noise.flips(0.1), Noise()], ids=str)
+    def test_nothing_varies(self, noise):
+        fit = learned(PatternCounts.of([[0, 1]] * 5), noise=noise)
+        assert fit.model.mixing.tolist() == [[False], [True]]
+        assert fit.model.probability.tolist() == [1.0]
+
+
+class TestLimits:
+    def test_more_than_twenty_sensors_that_vary(self):
+        rows = np.random.default_rng(0).random((50, 21)) < 0.5
+        with pytest.raises(LimitError, match=r"21 sensors vary, but the exact likelihood ends at 20; .*findbica"):
+            learned(PatternCounts.of(rows))
+
+    def test_twenty_one_sensors_of_which_twenty_vary_are_not_too_many(self):
+        rows = np.zeros((21, 21))
+        rows[np.arange(20), np.arange(20)] = 1
+        assert learned(PatternCounts.of(rows), noise=Noise.flips(0.1)).model.n_sensors == 21
+
+    def test_gaps_that_can_be_filled_in_too_many_ways(self):
+        rng = np.random.default_rng(0)
+        rows = (rng.random((2000, 20)) < 0.5).astype(float)
+        rows[rng.permuted(np.tile(np.arange(20) < 18, (2000, 1)), axis=1)] = np.nan
+        with pytest.raises(
+            LimitError, match=r"^the missing cells .* ways, more than the limit of 6\.7e\+07; drop [^.]*$"
+        ):
+            learned(PatternCounts.of(rows))
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"min_probability": 1.0}, "min_probability must lie in"),
+        ({"prior": (0.5, 2)}, "a Beta prior is two numbers of at least 1"),
+        ({"prior": (2,)}, "a Beta prior is two numbers"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(settings, complaint):
+    with pytest.raises(SettingError, match=complaint):
+        Likelihood(**settings)
+
+
+class TestSearch:
+    """Traps that were met, each with the data that showed it."""
+
+    PAIRS = OrMixture(np.kron(np.eye(3), [[1], [1]]), [0.3, 0.3, 0.3], Noise.flips(0.1))
+
+    @pytest.mark.parametrize("seed", [2, 5, 11])
+    def test_it_goes_on_where_one_source_alone_does_not_pay(self, seed):
+        """With few rows, high noise explains all of them until most sources are there."""
+        assert columns(learned(drawn(self.PAIRS, 60, seed)).model) >= columns(self.PAIRS)
+
+    def test_a_source_that_only_its_prior_holds_is_dropped(self):
+        truth = OrMixture([[1, 0], [1, 1], [0, 1]], [0.4, 0.4], Noise.flips(0.05))
+        assert columns(learned(drawn(truth, 200), prior=(40, 60)).model) == columns(truth)

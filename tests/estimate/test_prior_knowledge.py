@@ -1,0 +1,190 @@
+"""What the user knows changes the answer for the better; what makes no sense is refused in one sentence."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from bica import BICA
+from bica.data.patterns import PatternCounts
+from bica.errors import SettingError
+from bica.estimate.likelihood import Likelihood
+from bica.estimate.prior_knowledge import KnownSource, allowed_sets
+from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture
+from tests.estimate.test_likelihood import columns, drawn, learned
+
+TRUTH = OrMixture(
+    [[1, 0, 0, 1], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [0, 0, 1, 0]],
+    [0.25, 0.2, 0.15, 0.02],
+    Noise.flips(0.08),
+    sensors=["a", "b", "c", "d", "e"],
+)
+FAINT = (True, False, False, True, False)  # the fourth source, on as rarely as two flips coincide
+
+
+def n_wrong(model, truth=TRUTH):
+    """Sources that were missed or made up."""
+    return len(columns(model) ^ columns(truth))
+
+
+def spread(truth, n_samples, seeds, **settings):
+    """Fits to many tables of the same truth, without and with what is known."""
+    tables = [drawn(truth, n_samples, seed) for seed in seeds]
+    return [learned(table).model for table in tables], [learned(table, **settings).model for table in tables]
+
+
+class TestKnownSources:
+    @pytest.mark.parametrize("probability", [None, 0.02])
+    def test_a_faint_source_is_kept(self, probability):
+        without, told = spread(TRUTH, 400, range(8), known=[KnownSource(["a", "d"], probability)])
+        assert sum(FAINT in columns(model) for model in without) < 4
+        assert all(FAINT in columns(model) for model in told)
+        assert sum(map(n_wrong, told)) < sum(map(n_wrong, without))
+
+    def test_a_given_probability_is_not_touched_and_the_name_is_carried(self):
+        fit = learned(drawn(TRUTH, 400), known=[KnownSource(["a", "d"], 0.03, name="fox")])
+        (place,) = [j for j, name in enumerate(fit.model.names) if name == "fox"]
+        assert fit.model.probability[place] == pytest.approx(0.03, abs=1e-15)
+        assert fit.probability_error[place] == 0
+        assert tuple(fit.model.mixing[:, place].tolist()) == FAINT
+        assert "fox" in [source.name for source in fit.document().sources]
+
+    def test_a_given_probability_helps_those_that_share_its_sensors(self):
+        """One source hides the other most of the time; told how often it is on, the other is found more exactly."""
+        truth = OrMixture([[1, 1], [1, 0]], [0.3, 0.5], Noise.flips(0.1), sensors=["a", "b"])
+        without, told = spread(truth, 300, range(20), known=[(["a", "b"], 0.3)], noise=Noise.flips(0.1))
+        plain = [learned(drawn(truth, 300, seed), noise=Noise.flips(0.1)).model for seed in range(20)]
+
+        def errors(models):
+            return [abs(m.probability[m.mixing[1] == 0].sum() - 0.5) for m in models]
+
+        assert np.mean(errors(told)) < np.mean(errors(plain))
+        assert np.mean(errors(told)) < np.mean(errors(without))
+
+    def test_one_that_is_never_on_stays_with_probability_zero(self):
+        rows = np.repeat([[0, 0], [1, 0], [0, 1]], [80, 10, 10], axis=0)
+        fit = learned(PatternCounts.of(rows, sensors=["a", "b"]), known=[KnownSource(["a", "b"], name="both")])
+        assert fit.model.probability[fit.model.names.index("both")] == 0
+
+    def test_it_may_reach_a_sensor_that_is_always_on(self):
+        rows = np.column_stack([TRUTH.sample(1000, np.random.default_rng(0)), np.ones(1000)])
+        data = PatternCounts.of(rows, sensors=["a", "b", "c", "d", "e", "on"])
+        model = learned(data, known=[KnownSource(["a", "b", "on"], name="wide")]).model
+        assert model.mixing[:, model.names.index("wide")].tolist() == [True, True, False, False, False, True]
+        assert model.probability.max() == 1
+
+
+class TestForbiddenSets:
+    def test_a_pair_that_shares_no_source_keeps_its_neighbours_apart(self):
+        """At 60 rows chance joins what is separate; who knows better says so."""
+        truth = OrMixture(np.kron(np.eye(3), [[1], [1]]), [0.3, 0.3, 0.3], Noise.flips(0.1), sensors=list("abcdef"))
+        apart = [(x, y) for x, y in ("ac", "ad", "ae", "af", "bc", "bd", "be", "bf", "ce", "cf", "de", "df")]
+        without, told = spread(truth, 60, range(20), forbidden=apart)
+        assert sum(n_wrong(model, truth) for model in told) < sum(n_wrong(model, truth) for model in without)
+        assert all((model.mixing.T.reshape(-1, 3, 2).any(axis=2).sum(axis=1) == 1).all() for model in told)
+
+    def test_a_single_name_keeps_unknown_sources_away(self):
+        """A sensor that only its known source can reach: what else it shows is noise."""
+        truth = OrMixture([[1, 0], [1, 1], [0, 1]], [0.3, 0.2], Noise([0.1, 0, 0], 0.0), sensors=["a", "b", "c"])
+        without, told = spread(truth, 500, range(5), known=[(["a", "b"],)], forbidden=["a"])
+        assert all((True, False, False) in columns(model) for model in without)
+        assert all(columns(model) == columns(truth) for model in told)
+
+    def test_what_contains_a_forbidden_set_is_forbidden(self):
+        allowed = allowed_sets([["a", "c"], ["b"]], ["a", "b", "c"])
+        assert np.flatnonzero(allowed).tolist() == [0b001, 0b100]
+
+
+class TestPriors:
+    def test_a_prior_pulls_probabilities_towards_the_truth(self):
+        truth = OrMixture([[1, 0], [1, 1], [0, 1]], [0.1, 0.1], Noise.flips(0.02), sensors=["a", "b", "c"])
+        without, told = spread(truth, 50, range(20), prior=(20, 180))
+
+        def error(models):
+            return np.mean([np.abs(m.probability - 0.1).mean() for m in models if columns(m) == columns(truth)])
+
+        assert error(told) < 0.5 * error(without)
+
+    def test_a_prior_says_which_sources_are_too_rare_to_be_there(self):
+        """Sources are known to be frequent: a few coincidences are no source."""
+        truth = OrMixture([[1, 0], [1, 1], [0, 1]], [0.4, 0.4], Noise.flips(0.05), sensors=["a", "b", "c"])
+        without, told = spread(truth, 100, range(20), prior=(40, 60))
+        assert sum(n_wrong(m, truth) for m in told) == 0 < sum(n_wrong(m, truth) for m in without)
+
+    def test_one_that_says_nothing_changes_nothing(self):
+        data = drawn(TRUTH, 500)
+        assert learned(data, prior=(1, 1)).document() == learned(data).document()
+
+    def test_its_rows_are_counted_in_the_cost_of_a_source(self):
+        """A sharp prior is worth no more than what it says: rows of pure noise get no sources."""
+        noise = np.random.default_rng(0).random((500, 4)) < 0.1
+        assert learned(PatternCounts.of(noise), prior=(101, 901)).model.n_sources == 0
+
+
+def test_known_noise_finds_what_unknown_noise_hides():
+    """Two sensors: with the noise unknown, flips and lone sources cannot be told apart."""
+    truth = OrMixture([[1], [1]], [0.3], Noise.flips(0.1))
+    tables = [drawn(truth, 1000, seed) for seed in range(10)]
+    told = [learned(table, noise=Noise.flips(0.1)).model for table in tables]
+    assert all(columns(model) == columns(truth) for model in told)
+    assert np.mean([abs(model.probability[0] - 0.3) for model in told]) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"known": [KnownSource(["a", "q"])]}, "known names the sensor 'q', which the table does not have"),
+        ({"forbidden": [("a", "q")]}, "forbidden names the sensor 'q', which the table does not have"),
+        ({"known": [KnownSource(["a", "off"])]}, "switches on 'off', which is never on in the table; leave it out"),
+        ({"known": [KnownSource(["on"])]}, "reaches only sensors that are always on"),
+    ],
+)
+def test_what_does_not_fit_the_table_is_refused(settings, complaint):
+    data = PatternCounts.of([[0, 1, 0], [1, 1, 0]], sensors=["a", "on", "off"])
+    with pytest.raises(SettingError, match=complaint):
+        learned(data, **settings)
+
+
+@pytest.mark.parametrize(
+    ("known", "complaint"),
+    [
+        (([],), "at least one sensor"),
+        ((["a"], 1.5), r"must lie in \(0, 1\), but 1.5 was given"),
+        ((["a"], "often"), "but 'often' was given"),
+        ((["a"], 0.1, "fox", "more"), "is no known source; give KnownSource"),
+        ({"sensor": ["a"]}, "is no known source"),
+        (7, "7 is no known source"),
+    ],
+)
+def test_what_is_no_known_source_is_refused(known, complaint):
+    with pytest.raises(SettingError, match=complaint):
+        Likelihood(known=[known])
+
+
+def test_no_two_known_sources_have_the_same_sensors():
+    with pytest.raises(SettingError, match="two known sources have the same sensors, b, a"):
+        Likelihood(known=[(["a", "b"], 0.1), (["b", "a"],)])
+
+
+class TestBICA:
+    DATA = drawn(TRUTH, 400)
+
+    @pytest.mark.parametrize(
+        "known", [KnownSource(["a", "d"], 0.02), (["a", "d"], 0.02), {"sensors": ["a", "d"], "probability": 0.02}]
+    )
+    def test_knowledge_is_passed_on_in_any_form(self, known):
+        found = BICA(known=[known], forbidden=["e", ("b", "d")], prior=(2, 9)).fit(self.DATA)
+        expected = learned(self.DATA, known=[KnownSource(["a", "d"], 0.02)], forbidden=["e", ("b", "d")], prior=(2, 9))
+        assert found.fit_.document() == expected.document()
+        assert FAINT in columns(found.model_)
+
+    def test_clones_know_the_same(self):
+        learner = BICA(known=[(["a", "d"], 0.02)], forbidden=[("b", "d")], prior=(2, 9))
+        copy = clone(learner)
+        assert copy.get_params() == learner.get_params()
+        assert copy.fit(self.DATA).model_ == learner.fit(self.DATA).model_
+        assert learner.known == [(["a", "d"], 0.02)]
+
+    def test_findbica_knows_nothing_of_it(self):
+        with pytest.raises(SettingError, match="'findbica' has no setting 'known'"):
+            BICA("findbica", known=[(["a", "d"], 0.02)]).fit(self.DATA)
