@@ -139,7 +139,8 @@ def test_sources_of_equal_probability_are_ordered_by_their_columns():
     found = BICA(method=Given(given)).fit(np.zeros((2, 3), dtype=bool))
     assert found.components_.astype(int).tolist() == [[0, 0, 1], [1, 1, 0], [1, 0, 0], [0, 1, 0]]
     assert found.probability_errors_.tolist() == [0.3, 0.2, 0.1, 0.0]
-    assert (found.n_iter_, found.diagnostics_) == (7, {"note": "told"})
+    assert (found.n_iter_, found.diagnostics_["note"]) == (7, "told")
+    assert found.diagnostics_["diagnosis"]["verdict"] == "doubtful"  # two rows vouch for nothing
 
 
 def test_the_order_of_the_rows_changes_not_a_byte(fitted):
@@ -425,3 +426,28 @@ def test_a_verbose_fit_tells_on_standard_error(capsys):
     assert "learning from" in shown.err
     BICA().fit(ROWS)
     assert capsys.readouterr().err == ""
+
+
+class TestUncertainty:
+    def test_intervals_are_those_of_the_fit(self):
+        bica = BICA().fit(ROWS)
+        np.testing.assert_array_equal(bica.probability_intervals_, bica.fit_.interval())
+        assert bica.probability_intervals_.shape == (bica.n_sources_, 2)
+        assert (bica.probability_intervals_[:, 0] < bica.probabilities_).all()
+        assert (bica.probabilities_ < bica.probability_intervals_[:, 1]).all()
+
+    def test_without_errors_the_intervals_are_unknown(self):
+        assert np.isnan(BICA("findbica").fit(ROWS).probability_intervals_).all()
+
+    def test_a_bootstrap_tells_support_and_leaves_the_estimator_as_it_was(self):
+        bica = BICA(random_state=3).fit(ROWS)
+        fit = bica.fit_
+        found = bica.bootstrap(8)
+        assert found.n_resamples == 8
+        assert found.support.shape == bica.probabilities_.shape
+        assert bica.fit_ is fit
+        assert bica.bootstrap(8, n_jobs=2).summary() == found.summary()
+
+    def test_a_bootstrap_needs_a_fit(self):
+        with pytest.raises(NotFittedError):
+            BICA().bootstrap()

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bica.cli.app import app
+from bica.model.intervals import chance_interval
 
 Run = Callable[..., Result]
 
@@ -19,8 +20,19 @@ MODEL = {
     "version": 1,
     "sensors": ["hall", "door", "yard"],
     "sources": [
-        {"sensors": ["hall", "door"], "probability": 0.25, "error": 0.011},
-        {"sensors": ["yard"], "probability": 0.00002, "error": 0.00001, "name": "cat"},
+        {
+            "sensors": ["hall", "door"],
+            "probability": 0.25,
+            "error": 0.011,
+            "interval": list(chance_interval(0.25, 0.011)),
+        },
+        {
+            "sensors": ["yard"],
+            "probability": 0.00002,
+            "error": 0.00001,
+            "interval": list(chance_interval(0.00002, 0.00001)),
+            "name": "cat",
+        },
     ],
     "noise": {"false_alarm": 0.0, "miss": 0.0},
     "fitted": {"by": "bica 0", "method": "findbica", "n_samples": 5000, "log_likelihood": -1234.5, "converged": True},

@@ -7,6 +7,7 @@ import pytest
 
 from bica.cli.table_files import csv_bytes
 from bica.data.patterns import PatternCounts
+from bica.estimate.findbica import FindBICA
 from bica.estimate.likelihood import Likelihood
 from bica.methods import method_named
 from bica.model.fit import Fit
@@ -108,6 +109,8 @@ def test_a_column_may_hold_weights(run, tmp_path):
         ["--binarize", "0.5", "--binarize", "hall=0.5"],
         ["--min-probability", "2"],
         ["--significance", "0"],
+        ["--bootstrap", "0"],
+        ["--bootstrap", "many"],
         ["--json", "-o", "-"],
     ],
     ids=" ".join,
@@ -177,6 +180,40 @@ def test_force_overwrites(run, table, tmp_path):
     (tmp_path / "m.json").write_text("mine")
     assert run("fit", table, "-o", tmp_path / "m.json", "--force").exit_code == 0
     assert OrMixture.load(tmp_path / "m.json").n_sources == 2
+
+
+BOOTSTRAP = ["--method", "findbica", "--bootstrap", "20"]  # a method without errors of its own
+
+
+def test_a_bootstrap_adds_support_and_errors(run, table, tmp_path):
+    shown = run("fit", table, *BOOTSTRAP, "-o", tmp_path / "m.json")
+    assert shown.exit_code == 0
+    assert all(part in shown.stdout for part in ("support", "100%", "95 % interval"))
+    found = Fit.load(tmp_path / "m.json")
+    assert found.model == learned("findbica")
+    assert found.diagnostics["bootstrap"]["support"] == [1.0, 1.0]
+    assert found.diagnostics["bootstrap"]["n_resamples"] == 20
+    assert found.probability_error.tolist() == found.diagnostics["bootstrap"]["error"]
+    again = run("fit", table, *BOOTSTRAP, "--json")
+    assert again.stdout == (tmp_path / "m.json").read_text()
+    other = run("fit", table, *BOOTSTRAP, "--json", "--seed", "1")
+    assert other.stdout != again.stdout
+
+
+def test_ctrl_c_in_the_bootstrap_keeps_the_fit_and_what_was_done(run, table, monkeypatch):
+    calls, fit = [], FindBICA.fit
+
+    def until_the_fifth(self, data, rng):
+        calls.append(data)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        return fit(self, data, rng)
+
+    monkeypatch.setattr(FindBICA, "fit", until_the_fifth)
+    shown = run("fit", table, *BOOTSTRAP, "--json")
+    assert shown.exit_code == 0
+    assert "interrupted: 3 of 20 resamples were done" in shown.stderr
+    assert json.loads(shown.stdout)["fitted"]["diagnostics"]["bootstrap"]["n_resamples"] == 3
 
 
 def test_same_table_same_bytes(run, table):

@@ -13,7 +13,8 @@ def test_sources_sensors_and_how_it_was_found_are_shown(run, model_file):
     shown = run("show", model_file)
     assert shown.exit_code == 0
     assert shown.stderr == ""
-    for part in ("2 sources behind 3 sensors", "source1", "0.2500", "± 0.0110", "hall, door", "cat", "2e-05", "yard"):
+    told = ["2 sources behind 3 sensors", "source1", "0.2500", "0.2291 to 0.2722", "hall, door"]
+    for part in [*told, "cat", "2e-05", "7.51e-06 to 5.33e-05", "yard"]:
         assert part in shown.stdout
     assert "noise: none" in shown.stdout
     assert "learned by findbica from 5000 rows, log-likelihood -1234.5" in shown.stdout
@@ -58,6 +59,44 @@ def test_impossible_data_are_told(run, tmp_path):
 def test_a_search_that_did_not_settle_says_so(run, tmp_path):
     shown = run("show", write_model(tmp_path / "m.json", fitted={"method": "findbica", "converged": False}))
     assert "it had not settled" in shown.stdout
+
+
+def test_the_interval_of_the_noise_is_told(run, tmp_path):
+    fitted = {"method": "likelihood", "diagnostics": {"noise": {"interval": [0.0964, 0.1032]}}}
+    shown = run("show", write_model(tmp_path / "m.json", fitted=fitted))
+    assert "noise: none (95 % interval 0.0964 to 0.1032)" in shown.stdout
+
+
+def test_the_support_of_a_bootstrap_is_shown(run, tmp_path):
+    fitted = {"method": "likelihood", "diagnostics": {"bootstrap": {"support": [1.0, 0.37]}}}
+    shown = run("show", write_model(tmp_path / "m.json", fitted=fitted)).stdout
+    assert all(part in shown for part in ("support", "100%", "37%", "returned when the rows were drawn again"))
+    assert "support" not in run("show", write_model(tmp_path / "m.json")).stdout
+
+
+@pytest.mark.parametrize("width", [50, 80])
+def test_all_columns_together_fit_the_terminal(run, tmp_path, width):
+    fitted = {"method": "likelihood", "diagnostics": {"bootstrap": {"support": [1.0, 0.37]}}}
+    shown = run("show", write_model(tmp_path / "m.json", fitted=fitted), env={"COLUMNS": str(width)}).stdout
+    assert max(len(line) for line in shown.splitlines() if "source" in line) <= width
+
+
+@pytest.mark.parametrize(
+    "diagnostics",
+    [
+        {"noise": {"interval": "wide"}, "bootstrap": 7},
+        {"noise": {"interval": [0.1]}, "bootstrap": {"support": [1.0]}},
+        {"noise": {"interval": ["a", "b"]}, "bootstrap": {"support": ["a", None]}},
+        {"noise": {"interval": [-1, 5]}, "bootstrap": {"support": [-1, 5]}},
+        {"noise": 3, "bootstrap": {"support": "ab"}},
+    ],
+)
+def test_strange_diagnostics_are_left_out(run, tmp_path, diagnostics):
+    fitted = {"method": "likelihood", "diagnostics": diagnostics}
+    shown = run("show", write_model(tmp_path / "m.json", fitted=fitted))
+    assert shown.exit_code == 0
+    assert "noise: none\n" in shown.stdout
+    assert "support" not in shown.stdout
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

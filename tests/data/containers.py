@@ -157,12 +157,10 @@ WITH_COLUMNS = [  # and any of these may hold weights instead
     arrow_batch,
     relation,
     csv_file,
-    tsv_file,
-    csv_gz_file,
-    csv_zst_file,
     json_lines_file,
     parquet_file,
 ]
+OTHER_CSV = [tsv_file, csv_gz_file, csv_zst_file]
 WITH_NAMES_BESIDE = [npy_file, npz_file, mtx_file]
 FOR_0_AND_1_ONLY = [
     pandas_nullable_integers,
@@ -218,4 +216,4 @@ WITHOUT_NAMES += [
     )
 ]
 FOR_NUMBERS = WITH_COLUMNS + WITH_NAMES_BESIDE + WITHOUT_NAMES
-ALL = FOR_NUMBERS + FOR_0_AND_1_ONLY
+ALL = FOR_NUMBERS + OTHER_CSV + FOR_0_AND_1_ONLY

@@ -16,7 +16,7 @@ from tests.data import containers
 from tests.data.strategies import tables
 from tests.reference import slow_patterns
 
-FEW = settings(max_examples=8)  # for each of some thirty containers
+FEW = settings(max_examples=6)  # for each of some thirty containers
 EVERY = pytest.mark.parametrize("container", containers.ALL, ids=lambda c: c.__name__)
 OF_NUMBERS = pytest.mark.parametrize("container", containers.FOR_NUMBERS, ids=lambda c: c.__name__)
 WITH_COLUMNS = pytest.mark.parametrize("container", containers.WITH_COLUMNS, ids=lambda c: c.__name__)

@@ -59,8 +59,11 @@ class TestWriting:
         assert CONTENT["schema"] == "bica-model"
         assert CONTENT["version"] == 1
         assert CONTENT["sensors"] == ["a", "b"]
-        assert CONTENT["sources"][0] == {"sensors": ["a"], "probability": 0.2, "error": 0.01, "name": "p"}
-        assert CONTENT["sources"][1] == {"sensors": ["a", "b"], "probability": 0.5, "error": 0.02}
+        first, second = CONTENT["sources"]
+        np.testing.assert_allclose(first.pop("interval"), FIT.interval()[0], rtol=0, atol=0)
+        assert first == {"sensors": ["a"], "probability": 0.2, "error": 0.01, "name": "p"}
+        np.testing.assert_allclose(second.pop("interval"), FIT.interval()[1], rtol=0, atol=0)
+        assert second == {"sensors": ["a", "b"], "probability": 0.5, "error": 0.02}
         assert CONTENT["noise"] == {"false_alarm": [0.01, 0.02], "miss": 0.03}
         assert CONTENT["fitted"]["method"] == "findbica"
 
@@ -199,6 +202,10 @@ class TestReading:
             (["sources", 0, "probability"], "0.5", "probability of source 1 is '0.5'"),
             (["sources", 0, "probability"], DELETED, 'source 1 has no "probability"'),
             (["sources", 0, "probabilty"], 0.5, "source 1 has an unknown entry 'probabilty'"),
+            (["sources", 0, "interval"], 0.1, "must be two numbers"),
+            (["sources", 0, "interval"], [0.1, 0.2, 0.3], "must be two numbers"),
+            (["sources", 0, "interval"], [0.1, 1.2], "interval of source 1"),
+            (["sources", 0, "interval"], [0.2, 0.1], "ends before it begins"),
             (["sources", 0, "error"], -0.1, "error of source 1"),
             (["sources", 0, "error"], 10**400, "error of source 1"),
             (["sources", 0, "name"], 3, "name of source 1 must be text, but 3"),

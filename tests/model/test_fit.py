@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bica.errors import ModelError
+from bica.errors import ModelError, SettingError
 from bica.model.files import document_text, parse_document
 from bica.model.fit import Fit
 from bica.model.or_mixture import OrMixture
@@ -112,3 +112,18 @@ def test_errors_cannot_be_changed_afterwards():
     assert fit.probability_error.tolist() == [0.1, 0.2]
     with pytest.raises(ValueError, match="read-only"):
         fit.probability_error[0] = 9
+
+
+def test_intervals_have_two_ends_a_source_and_gaps_where_there_is_no_error():
+    fit = Fit(MODEL, probability_error=[0.01, np.nan])
+    np.testing.assert_allclose(fit.interval(0.6826895)[0], [0.2 - 0.01, 0.2 + 0.01], atol=3e-4)
+    assert np.isnan(fit.interval()[1]).all()
+    assert np.isnan(Fit(MODEL).interval()).all()
+    assert Fit(MODEL).interval().shape == (2, 2)
+    assert Fit(MODEL.pick([])).interval().shape == (0, 2)
+
+
+@pytest.mark.parametrize("level", [0, 1, 95, np.nan])
+def test_a_level_that_means_nothing_is_refused(level):
+    with pytest.raises(SettingError, match="between 0 and 1"):
+        Fit(MODEL).interval(level)

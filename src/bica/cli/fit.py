@@ -5,7 +5,16 @@ from typing import Any
 import click
 
 from bica.cli.failures import INTERRUPTED
-from bica.cli.options import force_option, json_option, output_option, rate, refuse_two_answers, seed_option
+from bica.cli.options import (
+    binarize_option,
+    force_option,
+    json_option,
+    output_option,
+    rate,
+    refuse_two_answers,
+    seed_option,
+    weights_option,
+)
 
 
 def _noise(_: click.Context, __: click.Parameter, text: str) -> float | str:
@@ -14,18 +23,6 @@ def _noise(_: click.Context, __: click.Parameter, text: str) -> float | str:
 
 def _significance(_: click.Context, __: click.Parameter, text: str | None) -> float | str | None:
     return text if text in (None, "none") else rate(text)
-
-
-def _thresholds(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> float | dict[str, float] | None:
-    """One number for all columns, or ``column=number`` as often as needed."""
-    pairs = [text.rpartition("=") for text in given]
-    if any(not column for column, _, _ in pairs) and len(given) > 1:
-        raise click.BadParameter("give one number for all columns, or COLUMN=NUMBER for each.")
-    try:
-        thresholds = {column: float(value) for column, _, value in pairs}
-    except ValueError:
-        raise click.BadParameter("a threshold is a number, alone or after COLUMN=.") from None
-    return thresholds.get("", thresholds) if thresholds else None
 
 
 @click.command()
@@ -49,14 +46,15 @@ def _thresholds(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
     metavar="estimate|per-sensor|RATE",
     help="How often sensors show the opposite: found, as one rate or one a sensor, or known.",
 )
+@binarize_option
+@weights_option
 @click.option(
-    "--binarize",
-    multiple=True,
-    callback=_thresholds,
-    metavar="[COLUMN=]NUMBER",
-    help="Cells above this number are on; once for all columns, or once a column.",
+    "--bootstrap",
+    "n_resamples",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Learn again from N resamples of the rows, and tell how often each source returns.",
 )
-@click.option("--weights", metavar="COLUMN", help="The column that tells how often each row counts.")
 @seed_option
 @force_option
 @json_option
@@ -66,6 +64,7 @@ def fit(
     method: str,
     binarize: float | dict[str, float] | None,
     weights: str | None,
+    n_resamples: int | None,
     seed: int,
     force: bool,
     as_json: bool,
@@ -82,10 +81,12 @@ def fit(
 
     from bica.cli.files import check_outputs, write_file
     from bica.cli.model_table import show_model
-    from bica.cli.screen import screen_for
+    from bica.cli.screen import note, screen_for
     from bica.cli.waiting import waiting
     from bica.data.patterns import PatternCounts
+    from bica.estimate.bootstrap import bootstrap
     from bica.methods import method_named
+    from bica.model.diagnosis import Diagnosis
     from bica.model.files import document_text
 
     check_outputs(force, output)
@@ -93,6 +94,13 @@ def fit(
     with waiting("learning the sources"):
         counts = PatternCounts.of(table, sample_weight=weights, binarize=binarize)
         found = learner.fit(counts, np.random.default_rng(seed))
+        diagnosis = Diagnosis.of(counts, found)
+        found = diagnosis.added_to(found)
+        if n_resamples is not None and "interrupted" not in found.diagnostics:
+            again = bootstrap(learner, counts, found, n_resamples, np.random.default_rng(seed))
+            found = again.added_to(found)
+            if again.n_resamples < n_resamples:
+                note(f"interrupted: {again.n_resamples} of {n_resamples} resamples were done")
     document = found.document()
     if output is not None:
         write_file(output, document_text(document), force)
@@ -100,6 +108,8 @@ def fit(
         write_file("-", document_text(document), force)
     else:
         show_model(screen_for(output), document)
+    if diagnosis.verdict in ("doubtful", "misfit"):
+        note(f"warning: {diagnosis.sentences()[0]}")
     if "interrupted" in found.diagnostics:
         raise click.exceptions.Exit(INTERRUPTED)
 

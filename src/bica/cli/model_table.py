@@ -8,36 +8,85 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bica.cli.diagnosis_lines import saved_diagnosis, show_verdict
 from bica.model.files import ModelDocument, Rate
+from bica.model.words import counted, folded
 from bica.report.names import harmless
 
 SENSORS_SHOWN = 24
 
 
 def show_model(screen: Console, document: ModelDocument, *, full: bool = False) -> None:
-    """Sources with their sensors, then the noise and how the model was found."""
+    """Sources with their sensors, then the noise, how the model was found and whether it fits."""
     sources, sensors = counted(len(document.sources), "source"), counted(len(document.sensors), "sensor")
     screen.print(Text(f"{sources} behind {sensors}", style="bold"))
     if document.sources:
         screen.print(source_table(document, full=full))
-    screen.print(Text(f"noise: {noise_words(document.false_alarm, document.miss)}"))
+    screen.print(Text(f"noise: {noise_words(document.false_alarm, document.miss)}{noise_interval(document.fitted)}"))
     screen.print(Text(harmless(fitted_words(document.fitted))))
+    if any(support_words(document)):
+        screen.print(Text("support: how often exactly this source returned when the rows were drawn again"))
+    diagnosis = saved_diagnosis(document.fitted)
+    if diagnosis:
+        show_verdict(screen, diagnosis)
 
 
 def source_table(document: ModelDocument, *, full: bool) -> Table:
-    """One line a source; the error is there if the method gave one."""
-    with_errors = any(source.error is not None for source in document.sources)
+    """One line a source; with the interval if there is an error, and the support if there was a bootstrap."""
+    columns = {
+        "probability": [number(source.probability) for source in document.sources],
+        "95 % interval": ["" if source.interval is None else between(source.interval) for source in document.sources],
+        "support": support_words(document),
+    }
+    shown = {title: cells for title, cells in columns.items() if any(cells)}
     table = plain_table("source")
-    table.add_column("probability", justify="right", no_wrap=True)
-    if with_errors:
-        table.add_column("error", justify="right", no_wrap=True)
+    for title in shown:
+        table.add_column(title, justify="right", no_wrap=True)
     table.add_column("sensors", overflow="fold")
-    for place, source in enumerate(document.sources, 1):
-        error = "" if source.error is None else f"± {number(source.error)}"
-        name, sensors = source.name or f"source{place}", [document.sensors[i] for i in source.sensors]
-        numbers = [number(source.probability), *([error] if with_errors else [])]
-        table.add_row(Text(harmless(name)), *numbers, sensor_list(sensors, full=full))
+    for place, source in enumerate(document.sources):
+        name, sensors = source.name or f"source{place + 1}", [document.sensors[i] for i in source.sensors]
+        cells = [cells[place] for cells in shown.values()]
+        table.add_row(Text(harmless(name)), *cells, sensor_list(sensors, full=full))
     return table
+
+
+def support_words(document: ModelDocument) -> list[str]:
+    """In which share of the resamples each source returned; diagnostics of a strange file may hold anything."""
+    support = _entry(document.fitted, "diagnostics", "bootstrap", "support")
+    if not isinstance(support, list) or len(support) != len(document.sources):
+        return []
+    return [f"{share:.0%}" if _is_rate(share) else "" for share in support]
+
+
+def noise_interval(fitted: Mapping[str, Any]) -> str:
+    """The interval of an estimated flip rate, as far as the file tells.
+
+    >>> noise_interval({"diagnostics": {"noise": {"interval": [0.0964, 0.1032]}}})
+    ' (95 % interval 0.0964 to 0.1032)'
+    """
+    ends = _entry(fitted, "diagnostics", "noise", "interval")
+    if not isinstance(ends, list) or len(ends) != 2 or not all(_is_rate(end) for end in ends):
+        return ""
+    return f" (95 % interval {between(ends)})"
+
+
+def _entry(value: Any, *path: str) -> Any:
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _is_rate(value: Any) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= 1
+
+
+def between(ends: Sequence[float]) -> str:
+    """An interval.
+
+    >>> between([0.0512, 0.0689])
+    '0.0512 to 0.0689'
+    """
+    return " to ".join(map(number, ends))
 
 
 def plain_table(first_column: str) -> Table:
@@ -52,17 +101,6 @@ def sensor_list(names: Sequence[str], *, full: bool = False) -> Text:
     return Text(folded([harmless(name) for name in names], len(names) if full else SENSORS_SHOWN))
 
 
-def folded(names: Sequence[str], at_most: int) -> str:
-    """The names in a row, ending in how many were left out.
-
-    >>> folded(["a", "b", "c", "d"], 2)
-    'a, b, and 2 more'
-    """
-    if len(names) <= at_most + 1:  # leaving out a single name saves nothing
-        return ", ".join(names)
-    return ", ".join([*names[:at_most], f"and {len(names) - at_most} more"])
-
-
 def number(value: float) -> str:
     """A probability with three digits that matter, however small it is.
 
@@ -70,15 +108,6 @@ def number(value: float) -> str:
     ('0.0751', '2.13e-05', '0')
     """
     return f"{value:.3g}" if value < 0.001 else f"{value:.4f}"
-
-
-def counted(n: float, thing: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "source"), counted(12000, "row")
-    ('1 source', '12000 rows')
-    """
-    return f"{n:.15g} {thing}" if n == 1 else f"{n:.15g} {thing}s"
 
 
 def noise_words(false_alarm: Rate, miss: Rate) -> str:

@@ -14,6 +14,28 @@ seed_option = click.option(
 )
 
 
+def _thresholds(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> float | dict[str, float] | None:
+    """One number for all columns, or ``column=number`` as often as needed."""
+    pairs = [text.rpartition("=") for text in given]
+    if any(not column for column, _, _ in pairs) and len(given) > 1:
+        raise click.BadParameter("give one number for all columns, or COLUMN=NUMBER for each.")
+    try:
+        thresholds = {column: float(value) for column, _, value in pairs}
+    except ValueError:
+        raise click.BadParameter("a threshold is a number, alone or after COLUMN=.") from None
+    return thresholds.get("", thresholds) if thresholds else None
+
+
+binarize_option = click.option(
+    "--binarize",
+    multiple=True,
+    callback=_thresholds,
+    metavar="[COLUMN=]NUMBER",
+    help="Cells above this number are on; once for all columns, or once a column.",
+)
+weights_option = click.option("--weights", metavar="COLUMN", help="The column that tells how often each row counts.")
+
+
 def output_option(help_text: str, *, required: bool = False) -> Callable[[Function], Function]:
     """``-o FILE``; a single dash is standard output."""
     return click.option("-o", "--output", metavar="FILE", required=required, help=help_text)

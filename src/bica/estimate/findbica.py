@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from bica.data.pairs import dependent_pairs, pair_p_values
 from bica.data.patterns import PatternCounts
 from bica.errors import LimitError, SettingError
 from bica.estimate.flip_rate import fitted_flip_rate
-from bica.estimate.pairs import dependent_pairs, pair_p_values
 from bica.estimate.sparse_recursion import Silences, SparseRecursion
 from bica.kernels.recursion import clique_table, off_chances, off_chances_with_gaps
 from bica.kernels.subsets import subset_sums

@@ -62,6 +62,7 @@ class Search:
         self.prior = prior
         self.n_known = start.n_known
         self.sizes = _sets_by_size(allowed)
+        self.turn = 0  # whose turn it is to be exchanged
         self.visited: list[tuple[float, float]] = []  # score and mean noise of every set of sources tried to the end
         self.best = self._refitted(surface.at(start.sources, start.rate, start.noise), start.free)
 
@@ -177,7 +178,8 @@ class Search:
     def _exchange(self) -> bool:
         """Replace a source by a relative of it or, where it is in doubt, by what its absence suggests."""
         point, free, doubtful = self.best.fit.point, self.best.fit.free, self._loss() < IN_DOUBT
-        for place in range(self.n_known, point.sources.size):
+        places = np.arange(self.n_known, point.sources.size)
+        for place in np.roll(places, -self.turn).tolist():  # those that wait longest first
             rest, kept = self._without(point, free, [place])
             if not np.isfinite(rest.log_likelihood):
                 continue
@@ -185,6 +187,7 @@ class Search:
             if doubtful[place]:
                 candidates = np.union1d(candidates, self._worth_a_look(rest))
             if self._added_to(rest, kept, candidates):
+                self.turn = place - self.n_known
                 return True
         return False
 

@@ -7,10 +7,25 @@ from numpy.typing import NDArray
 
 from bica.kernels.compiled import compiled
 
+Counts = NDArray[np.float64]
+
 
 @compiled
 def _log_choose(n: float, k: float) -> float:
     return lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0)
+
+
+@compiled
+def _short_tail(both: float, first: float, second: float, total: float, most: float) -> float:
+    """Terms from ``both`` on, each smaller than the one before."""
+    log_term = _log_choose(first, both) + _log_choose(total - first, second - both) - _log_choose(total, second)
+    term = tail = exp(log_term)
+    k = both
+    while k < most and term > 1e-17 * tail:
+        term *= (first - k) * (second - k) / ((k + 1.0) * (total - first - second + k + 1.0))
+        tail += term
+        k += 1.0
+    return tail
 
 
 @compiled
@@ -19,22 +34,17 @@ def fisher_tail(both: float, first: float, second: float, total: float) -> float
     least, most = max(0.0, first + second - total), min(first, second)
     if both <= least:
         return 1.0
-    log_term = _log_choose(first, both) + _log_choose(total - first, second - both) - _log_choose(total, second)
-    term = tail = exp(log_term)
-    k = both
-    while k < most and term > 1e-17 * tail:
-        term *= (first - k) * (second - k) / ((k + 1.0) * (total - first - second + k + 1.0))
-        tail += term
-        k += 1.0
-    return min(1.0, tail)
+    if both * total <= first * second:  # the long tail, whose terms may start at 0: what the short one leaves
+        return 1.0 - _short_tail(first - both + 1.0, first, total - second, total, first - least)
+    return min(1.0, _short_tail(both, first, second, total, most))
 
 
 @compiled
-def fisher_tails(both: NDArray[np.float64], ones: NDArray[np.float64], total: float) -> NDArray[np.float64]:
-    """``fisher_tail`` for every pair of columns; the diagonal is 1."""
-    n = ones.size
+def fisher_tails(both: Counts, first: Counts, second: Counts, total: Counts) -> Counts:
+    """``fisher_tail`` of every pair of columns, from (n, n) tables of counts; the diagonal is 1."""
+    n = both.shape[0]
     tails = np.ones((n, n))
     for i in range(n):
         for k in range(i):
-            tails[i, k] = tails[k, i] = fisher_tail(both[i, k], ones[i], ones[k], total)
+            tails[i, k] = tails[k, i] = fisher_tail(both[i, k], first[i, k], second[i, k], total[i, k])
     return tails

@@ -1,7 +1,8 @@
 """The model file: one JSON document, checked strictly when it is read. Never pickle.
 
 Everything here is plain values, so that a model can be shown without loading NumPy. JSON has no infinity: a
-log-likelihood of minus infinity is the text ``"-inf"``, and an error that is not known is left out.
+log-likelihood of minus infinity is the text ``"-inf"``, and an error that is not known is left out. The interval of a
+source follows from its probability and error: it is written for other programs, and checked but not used on reading.
 """
 
 import json
@@ -14,6 +15,7 @@ from reprlib import repr as shortened
 from typing import Any
 
 from bica.errors import ModelError, ModelFileError
+from bica.model.intervals import chance_interval
 from bica.model.names import as_distinct_names, as_name
 from bica.output import write_whole
 
@@ -33,6 +35,15 @@ class SourceEntry:
     probability: float
     error: float | None = None
     name: str | None = None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Where the true probability lies with 95 % certainty; None without an error.
+
+        >>> [round(end, 3) for end in SourceEntry((0, 1), 0.2, error=0.01).interval]
+        [0.181, 0.22]
+        """
+        return None if self.error is None else chance_interval(self.probability, self.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +74,8 @@ def _source_json(source: SourceEntry, sensors: tuple[str, ...]) -> dict[str, Any
     entry: dict[str, Any] = {"sensors": [sensors[i] for i in source.sensors], "probability": source.probability}
     if source.error is not None:
         entry["error"] = source.error
+    if source.interval is not None:
+        entry["interval"] = list(source.interval)
     if source.name is not None:
         entry["name"] = source.name
     return entry
@@ -182,19 +195,27 @@ def _sources(value: Any, sensors: tuple[str, ...]) -> tuple[SourceEntry, ...]:
 
 
 def _source(value: Any, what: str, place: Mapping[str, int]) -> SourceEntry:
-    _check_entries(value, what, {"sensors", "probability"}, {"error", "name"})
+    _check_entries(value, what, {"sensors", "probability"}, {"error", "interval", "name"})
     names, error, name = value["sensors"], value.get("error"), value.get("name")
     _check(isinstance(names, list) and len(names) > 0, f"{what} lists no sensors")
     for sensor in names:
         if not isinstance(sensor, str) or sensor not in place:
             raise ModelError(f"{what} names an unknown sensor {shortened(sensor)}")
     _check(len(set(names)) == len(names), f"{what} lists a sensor twice")
+    _check_interval(value.get("interval"), f"the interval of {what}")
     return SourceEntry(
         sensors=tuple(sorted(place[sensor] for sensor in names)),
         probability=_number(value["probability"], f"the probability of {what}", 0, 1),
         error=None if error is None else _number(error, f"the error of {what}", 0),
         name=None if name is None else as_name(name, f"the name of {what}") or None,
     )
+
+
+def _check_interval(value: Any, what: str) -> None:
+    if value is not None:
+        _check(isinstance(value, list) and len(value) == 2, f"{what} is {shortened(value)}, but must be two numbers")
+        low, high = (_number(end, what, 0, 1) for end in value)
+        _check(low <= high, f"{what} ends before it begins")
 
 
 def _fitted(value: Any) -> dict[str, Any]:

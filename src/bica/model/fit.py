@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
-from bica.errors import ModelError
+from bica.errors import ModelError, SettingError
 from bica.model.checks import as_numbers
 from bica.model.files import ModelDocument, as_json, read_document, write_document
+from bica.model.intervals import LEVEL, chance_interval
 from bica.model.or_mixture import OrMixture
 from bica.version import __version__
 
@@ -46,11 +47,27 @@ class Fit:
         if self.probability_error is not None:
             object.__setattr__(self, "probability_error", _checked_errors(self.probability_error, self.model.n_sources))
 
+    def interval(self, level: float = LEVEL) -> NDArray[np.float64]:
+        """Where each true probability lies with chance ``level``: (n_sources, 2); NaN where there is no error.
+
+        Symmetric in the log odds, where estimates spread about evenly also near 0 and 1. A value that was given has
+        the error 0, and both ends are that value. That a source is there at all is taken for granted.
+
+        >>> Fit(OrMixture([[1]], [0.02]), probability_error=[0.01]).interval().round(3)
+        array([[0.007, 0.053]])
+        """
+        if not 0 < level < 1:
+            raise SettingError(f"the level of an interval lies between 0 and 1, but {level:g} was given")
+        ends = [chance_interval(*pair, level) for pair in zip(self.model.probability, self._errors(), strict=True)]
+        return np.array(ends).reshape(-1, 2)
+
+    def _errors(self) -> NDArray[np.float64]:
+        return np.full(self.model.n_sources, np.nan) if self.probability_error is None else self.probability_error
+
     def document(self) -> ModelDocument:
         """The fit in the plain values of a model file."""
         given = self.model.document()
-        errors = np.full(self.model.n_sources, np.nan) if self.probability_error is None else self.probability_error
-        known = [None if np.isnan(error) else float(error) for error in errors]
+        known = [None if np.isnan(error) else float(error) for error in self._errors()]
         sources = tuple(replace(source, error=error) for source, error in zip(given.sources, known, strict=True))
         return replace(given, sources=sources, fitted=self._fitted())
 

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
+from bica.data.pairs import PairCounts, dependent_pairs, pair_p_values
 from bica.data.patterns import PatternCounts
-from bica.estimate.pairs import dependent_pairs, pair_counts, pair_p_values
 from bica.kernels.pairs import fisher_tail
 
 tables = st.integers(1, 60).flatmap(
@@ -28,6 +28,8 @@ def test_the_p_value_is_the_hypergeometric_tail(columns):
 def test_extreme_tails_do_not_underflow_to_one():
     assert fisher_tail(500.0, 500.0, 500.0, 10_000.0) < 1e-300
     assert np.isclose(fisher_tail(60.0, 500.0, 500.0, 10_000.0), hypergeom.sf(59, 10_000, 500, 500), rtol=1e-9)
+    assert fisher_tail(1.0, 5000.0, 5000.0, 10_000.0) == 1.0  # the first of its terms is as good as 0
+    assert np.isclose(fisher_tail(20.0, 500.0, 500.0, 10_000.0), hypergeom.sf(19, 10_000, 500, 500), rtol=1e-9)
 
 
 def test_it_is_the_share_of_permutations_that_are_as_extreme():
@@ -59,6 +61,26 @@ def test_without_correction_the_level_holds_for_each_pair():
     assert not dependent_pairs(many, 0.05).any()
 
 
+@given(tables)
+@settings(max_examples=100)
+def test_the_other_tail_is_that_of_being_apart(columns):
+    first, second = np.array(columns)
+    p_value = PairCounts.of(PatternCounts.of(np.array(columns).T)).apart()[0, 1]
+    both = int((first & second).sum())
+    assert np.isclose(p_value, hypergeom.cdf(both, first.size, first.sum(), second.sum()), rtol=1e-9, atol=1e-300)
+
+
 def test_pair_counts_add_weights():
     data = PatternCounts.of([[1, 1, 0], [1, 0, 1]], sample_weight=[2, 3])
-    assert pair_counts(data).tolist() == [[5, 2, 3], [2, 2, 0], [3, 0, 3]]
+    assert PairCounts.of(data).both.tolist() == [[5, 2, 3], [2, 2, 0], [3, 0, 3]]
+
+
+@given(st.lists(st.lists(st.sampled_from([0, 1, None]), min_size=3, max_size=3), min_size=1, max_size=30))
+def test_a_pair_is_judged_by_the_rows_that_saw_both(rows):
+    cells = np.array([[np.nan if cell is None else cell for cell in row] for row in rows])
+    pairs = PairCounts.of(PatternCounts.of(np.ma.masked_invalid(cells)))
+    for i in range(3):
+        for k in range(3):
+            seen = [row for row in rows if None not in (row[i], row[k])]
+            counted = sum(row[i] * row[k] for row in seen), sum(row[i] for row in seen), len(seen)
+            assert (pairs.both[i, k], pairs.on[i, k], pairs.seen[i, k]) == counted

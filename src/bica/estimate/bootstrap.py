@@ -1,0 +1,172 @@
+"""The bootstrap: how the answer would vary if the rows had been drawn again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from bica.data.patterns import PatternCounts
+from bica.errors import SettingError
+from bica.estimate.resampling import fits_to_resamples
+from bica.model.fit import Fit, Method
+from bica.model.intervals import LEVEL
+from bica.model.or_mixture import OrMixture
+
+OTHERS_TOLD = 20
+
+
+@dataclass(frozen=True, slots=True)
+class OtherSource:
+    """A source that the fit does not have, and in which share of the resamples it appeared."""
+
+    sensors: tuple[str, ...]
+    share: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bootstrap:
+    """What came back when the sources were learned again from resampled rows."""
+
+    model: OrMixture  # the fit in question
+    probability: NDArray[np.float64]  # (n_resamples, n_sources), NaN where exactly this source did not return
+    flip_rate: NDArray[np.float64]  # (n_resamples,), false alarms and misses of all sensors averaged
+    edge_support: NDArray[np.float64]  # (n_sensors, n_sources), how often the nearest source reached the sensor
+    others: tuple[OtherSource, ...]  # the most frequent first
+
+    @classmethod
+    def of(cls, model: OrMixture, found: Sequence[OrMixture]) -> Bootstrap:
+        """Compare models learned from resamples with the model in question."""
+        probability = np.array([_returned(again, model) for again in found]).reshape(len(found), model.n_sources)
+        flip_rate = np.array([np.mean(again.noise.rates(again.n_sensors)) for again in found])
+        reached = sum((_nearest(again.mixing, model.mixing) for again in found), np.zeros(model.mixing.shape))
+        return cls(model, probability, flip_rate, reached / max(1, len(found)), _others(found, model))
+
+    @property
+    def n_resamples(self) -> int:
+        """How many resamples were done."""
+        return len(self.probability)
+
+    @property
+    def support(self) -> NDArray[np.float64]:
+        """The share of resamples in which exactly this source returned: (n_sources,)."""
+        share: NDArray[np.float64] = np.mean(~np.isnan(self.probability), axis=0)
+        return share
+
+    @property
+    def error(self) -> NDArray[np.float64]:
+        """The standard error of each probability, over the resamples that have the source; NaN below two of them."""
+        return np.array([np.std(values, ddof=1) if values.size > 1 else np.nan for values in self._values()])
+
+    @property
+    def flip_rate_error(self) -> float:
+        """The standard error of the mean flip rate."""
+        return float(np.std(self.flip_rate, ddof=1)) if self.flip_rate.size > 1 else float("nan")
+
+    def interval(self, level: float = LEVEL) -> NDArray[np.float64]:
+        """Percentile intervals of the probabilities: (n_sources, 2); NaN where the source returned less than twice."""
+        ends = [_percentiles(values, level) for values in self._values()]
+        return np.array(ends).reshape(-1, 2)
+
+    def flip_rate_interval(self, level: float = LEVEL) -> tuple[float, float]:
+        """The percentile interval of the mean flip rate."""
+        return _percentiles(self.flip_rate, level)
+
+    def added_to(self, fit: Fit) -> Fit:
+        """The fit with these findings among its diagnostics, and with these errors if it had none."""
+        error = self.error if fit.probability_error is None else fit.probability_error
+        return replace(fit, probability_error=error, diagnostics={**fit.diagnostics, "bootstrap": self.summary()})
+
+    def summary(self) -> dict[str, Any]:
+        """The findings in plain values, as a model file keeps them; sources in the order of the model."""
+        edges = zip(self.edge_support.T, self.model.mixing.T, strict=True)
+        return {
+            "n_resamples": self.n_resamples,
+            "support": self.support.tolist(),
+            "edge_support": [support[reached].tolist() for support, reached in edges],  # for the sensors of each source
+            "error": _known(self.error),
+            "interval": [_known(ends) for ends in self.interval()],
+            "flip_rate": {"error": _known([self.flip_rate_error])[0], "interval": _known(self.flip_rate_interval())},
+            "others": [{"sensors": list(o.sensors), "share": o.share} for o in self.others[:OTHERS_TOLD]],
+        }
+
+    def _values(self) -> list[NDArray[np.float64]]:
+        return [column[~np.isnan(column)] for column in self.probability.T]
+
+
+def bootstrap(
+    method: Method,
+    data: PatternCounts,
+    fit: Fit,
+    n_resamples: int,
+    rng: np.random.Generator,
+    *,
+    n_jobs: int = 1,
+) -> Bootstrap:
+    """Learn ``n_resamples`` times from resampled rows and compare with ``fit``, which was learned from ``data``.
+
+    Time is that of as many fits, whatever the number of rows; ``n_jobs`` threads share the work and change nothing
+    else. Ctrl-C keeps the resamples done so far.
+
+    >>> from bica.estimate.findbica import FindBICA
+    >>> data = PatternCounts.of([[0, 0]] * 40 + [[1, 0]] * 10 + [[1, 1]] * 50)
+    >>> fit = FindBICA().fit(data, np.random.default_rng(0))
+    >>> found = bootstrap(FindBICA(), data, fit, 50, np.random.default_rng(0))
+    >>> found.support, found.error.round(2)
+    (array([1., 1.]), array([0.06, 0.05]))
+    """
+    if n_resamples < 1 or n_jobs < 1:
+        raise SettingError(f"a bootstrap of {n_resamples} resamples in {n_jobs} threads is none; give counts from 1 up")
+    fits = fits_to_resamples(method, data, n_resamples, rng, n_jobs)
+    return Bootstrap.of(fit.model, [again.model for again in fits])
+
+
+def _returned(found: OrMixture, model: OrMixture) -> list[float]:
+    """The probability of each source of ``model`` in ``found``, NaN where its column is not there."""
+    known = dict(zip(_columns(found), found.probability.tolist(), strict=True))
+    return [known.get(column, np.nan) for column in _columns(model)]
+
+
+def _columns(model: OrMixture) -> list[tuple[int, ...]]:
+    return [tuple(np.flatnonzero(column).tolist()) for column in model.mixing.T]
+
+
+def _nearest(found: NDArray[np.bool_], mixing: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """For each column the found one that stands for it, each used once: equal ones first, then by shared sensors."""
+    shared = mixing.T.astype(float) @ found
+    either = mixing.sum(axis=0)[:, None] + found.sum(axis=0) - shared
+    likeness = shared / np.maximum(either, 1)
+    likeness[likeness == 1] += len(likeness)
+    ours, theirs = linear_sum_assignment(likeness, maximize=True)
+    related = likeness[ours, theirs] > 0
+    columns = np.zeros(mixing.shape)
+    columns[:, ours[related]] = found[:, theirs[related]]
+    return columns
+
+
+def _others(found: Sequence[OrMixture], model: OrMixture) -> tuple[OtherSource, ...]:
+    """Sources that are not in ``model``, by falling share, then by their sensors."""
+    counts = Counter(column for again in found for column in _columns(again))
+    for column in _columns(model):
+        counts.pop(column, None)
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    names = model.sensors
+    return tuple(OtherSource(tuple(names[i] for i in column), count / len(found)) for column, count in ranked)
+
+
+def _percentiles(values: NDArray[np.float64], level: float) -> tuple[float, float]:
+    if not 0 < level < 1:
+        raise SettingError(f"the level of an interval lies between 0 and 1, but {level:g} was given")
+    if values.size < 2:
+        return float("nan"), float("nan")
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def _known(values: Iterable[float]) -> list[float | None]:
+    return [None if np.isnan(value) else float(value) for value in values]
