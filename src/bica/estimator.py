@@ -138,7 +138,10 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the sources behind the rows of ``X``; a row of weight 2 counts as two rows."""
+        """Learn the sources behind the rows of ``X``; a row of weight 2 counts as two rows.
+
+        Ctrl-C ends the search early: a warning tells so, and ``fit_.converged`` is False.
+        """
         with self._telling():
             return self._learn(self._counts(X, sample_weight, first=True))
 

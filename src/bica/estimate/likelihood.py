@@ -211,9 +211,7 @@ class Task:
         mixing = np.zeros((self.whole.n_sensors, fit.point.sources.size + always.size), dtype=bool)
         varying = (fit.point.sources >> np.arange(self.data.n_sensors)[:, None]) & 1
         mixing[self.places, : fit.point.sources.size] = varying
-        for column, source in enumerate(
-            self.settings.known
-        ):  # known sources come first, and may reach constant sensors
+        for column, source in enumerate(self.settings.known):  # they come first, and may reach constant sensors
             mixing[:, column] = np.isin(self.whole.sensors, source.sensors)
         mixing[always, np.arange(fit.point.sources.size, mixing.shape[1])] = True
         probability = np.concatenate([fit.point.probability, np.ones(always.size)])

@@ -206,6 +206,8 @@ class Search:
         for pair in _overlapping(point.sources, self.n_known):
             if loss[pair].min() < IN_DOUBT:
                 rest, kept = self._without(point, free, pair)
+                if not np.isfinite(rest.log_likelihood):
+                    continue
                 others = np.setdiff1d(self._worth_a_look(rest), point.sources[pair])
                 for start, grown in self._promising(rest, kept, others, self.best.score - loss[pair].max() - HOPELESS):
                     if self._refilled(self._refitted(start, grown)):
