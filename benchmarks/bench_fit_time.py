@@ -41,9 +41,7 @@ def main() -> None:
     table = np.ones(2**20)
     transform = min(seconds(lambda: subset_sums(table, 1e-9)) for _ in range(9))
     print("# Time of one fit by likelihood\n\n    python benchmarks/bench_fit_time.py\n")
-    print(
-        "Random networks, m = n, columns of 2–4 ones, p ~ U(0.05, 0.3), flip rate from U(0.09, 0.11), unknown; one core,"
-    )
+    print("Random networks, m = n, columns of 2–4 ones, p ~ U(0.05, 0.3), flip rate from U(0.09, 0.11); one core,")
     print(f"kernels warm, rows counted already. One zeta transform of 2^20 numbers: {1000 * transform:.2f} ms.\n")
     print("| m | T | runs | median s | longest s | median in zeta transforms | wanted |\n" + "|" + " --- |" * 7)
     for n_sensors, n_samples, n_seeds, wanted in (
