@@ -21,7 +21,7 @@ SMALL_SETS, FEW, FEWER = 5, 10, 5  # how many candidates of each size are looked
 TRIED = 3
 HOPELESS = 10.0  # a forecast this far below the present score is not tried
 IN_DOUBT = 30.0  # a source whose loss costs more log-likelihood than this is there
-SMALL_LATTICE = 12  # sensors up to which exchanging two sources at once is cheap
+SMALL_LATTICE, FEW_SOURCES = 12, 24  # sensors and sources up to which exchanging two sources at once is cheap
 FEW_FOUND = 2  # unknown sources
 BETTER = 1e-6
 
@@ -200,7 +200,7 @@ class Search:
 
     def _exchange_two(self) -> bool:
         """Take out two sources that overlap, one of them in doubt, put another in, and fill the rest of the gap."""
-        if self.surface.cells.n_sensors > SMALL_LATTICE:
+        if self.surface.cells.n_sensors > SMALL_LATTICE or self.best.fit.point.sources.size > FEW_SOURCES:
             return False
         point, free, loss = self.best.fit.point, self.best.fit.free, self._loss()
         for pair in _overlapping(point.sources, self.n_known):
