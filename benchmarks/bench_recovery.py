@@ -4,9 +4,9 @@ python benchmarks/bench_recovery.py > benchmarks/results/recovery.md
 """
 
 import numpy as np
-from bica.data.examples import example
 
 from bica import FindBICA, OrMixture, PatternCounts
+from bica.data.examples import example
 from bica.metrics import column_score
 from bica.simulate import random_network
 
