@@ -13,7 +13,7 @@ import numpy as np
 
 from bica import FindBICA, Likelihood, Noise, OrMixture, PatternCounts
 from bica.estimate.likelihood import Task
-from bica.estimate.search import Start
+from bica.estimate.search import Search, Start
 from bica.kernels.subsets import subset_sums
 from bica.metrics import column_score, hamming_distance
 from bica.simulate import random_network
@@ -99,7 +99,8 @@ def score_of_truth(truth: OrMixture, data: PatternCounts) -> float:
     scores = []
     for flip_rate in (max(truth.noise.false_alarm, 1e-4), 0.02):
         start = Start(sources, seen.rate, np.ones(sources.size, dtype=bool), np.array([flip_rate]))
-        scores.append(task.first_search().restarted(start).best.score)
+        search = task.first_search()
+        scores.append(Search(search.surface, search.cost, search.allowed, search.prior, start).best.score)
     return max(scores)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
 from bica.estimate.noise_shape import NoiseShape
-from bica.kernels.channel import apply_matrices
+from bica.kernels.channel import apply_channel_transposed, apply_matrices
 from bica.kernels.likelihood import (
     best_additions,
     candidate_gradient,
@@ -110,7 +110,7 @@ class Surface:
 
     def _by_hidden(self, point: Point, by_shown: Vector) -> Vector:
         by_hidden = by_shown.copy()
-        apply_matrices(by_hidden, self.noise.matrices(point.noise).transpose(0, 2, 1).copy())
+        apply_channel_transposed(by_hidden, *self.noise.rates(point.noise))
         return by_hidden
 
     def candidate_gradient(self, point: Point) -> Vector:

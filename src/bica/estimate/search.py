@@ -73,10 +73,6 @@ class Search:
             report("sources", self.best.fit.point.sources.size, None)
         return self.best
 
-    def restarted(self, start: Start) -> Search:
-        """The same search from another start."""
-        return Search(self.surface, self.cost, self.allowed, self.prior, start)
-
     def _refitted(self, start: Point, free: NDArray[np.bool_], needed: float = -np.inf) -> Found:
         needed += float(self.cost(start.sources[self.n_known :]).sum())
         fit = refit(self.surface, start, free, self.prior, needed=needed, n_known=self.n_known)
