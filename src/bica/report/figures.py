@@ -66,7 +66,9 @@ def found_and_true_chart(found: OrMixture, truth: OrMixture) -> alt.HConcatChart
     cells = grid.layer(marks.encode(color=alt.Color("kind:N", scale=kinds, legend=LEGEND)))
     cells = cells.properties(title=heading("Found against true", _verdict(pairs, found, truth)))
     dots = _probability_dots(pairs, grid, found, truth).properties(title=heading("", "probability"))
-    both: alt.HConcatChart = alt.hconcat(cells, dots, spacing=20).resolve_scale(color="independent")
+    both: alt.HConcatChart = alt.hconcat(cells, dots, spacing=20).resolve_scale(
+        color="independent", shape="independent"
+    )
     return styled(both)
 
 
