@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bica import FindBICA, PatternCounts
+from bica import Likelihood, PatternCounts
 from bica.cli.table_files import read_rows
 from bica.data.examples import example
 from bica.report.figures import overview_chart
@@ -19,7 +19,7 @@ ROWS_DRAWN = 28
 def main() -> None:
     """Learn the sources behind the example and draw them beside its first rows."""
     given = example("abilene")
-    found = FindBICA(min_probability=0.01).fit(PatternCounts.of(given.table_path), np.random.default_rng(0))
+    found = Likelihood().fit(PatternCounts.of(given.table_path), np.random.default_rng(0))
     rows = read_rows(str(given.table_path), found.model.sensors)
     chart = overview_chart(rows[:ROWS_DRAWN], found.model, len(rows))
     for ending in (".png", ".svg"):
