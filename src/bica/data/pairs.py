@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import rows_a_chunk, unpacked
+from bica.data.column_bits import ColumnBits
 from bica.data.patterns import PatternCounts
+from bica.kernels.bits import Words
+from bica.kernels.columns import add_common_bits
 from bica.kernels.pairs import fisher_tails
 
 Square = NDArray[np.float64]  # (n_sensors, n_sensors)
@@ -31,20 +37,22 @@ class PairCounts:
 
     @classmethod
     def of(cls, data: PatternCounts) -> PairCounts:
-        """Count them: time linear in the distinct rows, and quadratic in the sensors."""
-        shape, step = (data.n_sensors, data.n_sensors), rows_a_chunk(data.n_sensors)
+        """Count them: m^2 / 2 times the distinct rows, 64 at a time, on all cores, where weights are whole."""
+        shape = (data.n_sensors, data.n_sensors)
         both, on, seen = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        for start in range(0, len(data.weights), step):
-            part = slice(start, start + step)
-            rows = unpacked(data.patterns[part], data.n_sensors).astype(float)
-            weighted = rows * data.weights[part, None]
-            both += rows.T @ weighted
-            if data.observed is not None:
-                known = unpacked(data.observed[part], data.n_sensors).astype(float)
-                on += weighted.T @ known
-                seen += known.T @ (known * data.weights[part, None])
+        for scale, rows in weight_planes(data.weights):
+            columns = ColumnBits.of(data, rows)
+            count_common(columns.on, columns.on, scale, both)
+            if columns.seen is not None:
+                count_common(columns.on, columns.seen, scale, on)
+                count_common(columns.seen, columns.seen, scale, seen)
+        both, seen = _mirrored(both), _mirrored(seen)
+        for rows, known, weights in _fractions(data):
+            both += rows.T @ (rows * weights)
+            on += (rows * weights).T @ known
+            seen += known.T @ (known * weights)
         if data.observed is None:
-            on, seen = np.repeat(np.diag(both)[:, None], data.n_sensors, axis=1), np.full(shape, data.n_samples)
+            return cls(both, np.broadcast_to(np.diag(both)[:, None], shape), np.broadcast_to(data.n_samples, shape))
         return cls(both, on, seen)
 
     def expected(self) -> Square:
@@ -71,6 +79,44 @@ class PairCounts:
     def _whole(self) -> tuple[Square, Square, Square]:
         """Weights need not be whole, but a permutation test needs counts."""
         return np.rint(self.both), np.rint(self.on), np.rint(self.seen)
+
+
+def weight_planes(weights: NDArray[np.float64]) -> Iterator[tuple[float, NDArray[np.int64]]]:
+    """Sums of whole weights as sums of counts: powers of two, with the rows whose weight has that bit set.
+
+    >>> [(scale, rows.tolist()) for scale, rows in weight_planes(np.array([1.0, 3.0, 0.5]))]
+    [(1.0, [0, 1]), (2.0, [1])]
+    """
+    counts = np.where(_whole(weights), weights, 0.0).astype(np.int64)
+    for bit in range(int(counts.max(initial=0)).bit_length()):
+        rows = np.flatnonzero(counts >> bit & 1)
+        if rows.size:
+            yield float(1 << bit), rows
+
+
+def _whole(weights: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return (weights == np.floor(weights)) & (weights < 2.0**53)
+
+
+def _fractions(data: PatternCounts) -> Iterator[tuple[Square, Square, Square]]:
+    """The rows with other weights as numbers, chunk by chunk: cells, which of them were observed, weights."""
+    places, step = np.flatnonzero(~_whole(data.weights)), rows_a_chunk(data.n_sensors)
+    for start in range(0, places.size, step):
+        part = places[start : start + step]
+        cells = unpacked(data.patterns[part], data.n_sensors).astype(float)
+        yield cells, unpacked(data.seen()[part], data.n_sensors).astype(float), data.weights[part, None]
+
+
+def count_common(left: Words, right: Words, scale: float, counts: Square) -> None:
+    """Add ``scale`` for every row that two columns share, on all cores; the lower half where both tables are one."""
+    n_cores = os.cpu_count() or 1
+    lines = [np.arange(first, len(left), n_cores) for first in range(n_cores)]  # the lower half is longest at its end
+    with ThreadPoolExecutor(n_cores) as pool:
+        list(pool.map(lambda part: add_common_bits(left, right, left is right, scale, part, counts), lines))
+
+
+def _mirrored(lower: Square) -> Square:
+    return np.tril(lower) + np.tril(lower, -1).T
 
 
 def pair_p_values(data: PatternCounts) -> Square:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning, DataError, LimitError, SettingError
+from bica.estimate.costs import source_cost
 from bica.estimate.identifiability import vague_sensors
 from bica.estimate.lattice import Cells, Sets, Surface
 from bica.estimate.noise_report import noise_report
@@ -31,7 +30,6 @@ LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, al
 FIRST_FLIP_RATE = 0.2
 FIRST_PROBABILITY = 0.1
 FINAL: dict[str, Any] = {"tolerance": 1e-9, "exact": True}  # of a refit whose numbers are reported
-COLUMN_SHARE = 0.4
 CLEAR_NOISE = 1e-3  # below this, known noise explains too little to start a search from
 
 
@@ -81,19 +79,6 @@ def _finished(search: Search) -> bool:
     except KeyboardInterrupt:
         return False
     return True
-
-
-def source_cost(n_sensors: int, n_samples: float) -> Callable[[Sets], NDArray[np.float64]]:
-    """What one more source must gain in log-likelihood.
-
-    Half a log of the rows is the price of its rate. Naming the k members of its column one by one takes
-    k log m - log k! nats; of these it pays the share that did best on simulated networks. Wide sources are dearer than
-    narrow ones: where two narrow sources are often on together, a spurious wide one is the usual mistake.
-    """
-    size = np.arange(n_sensors + 1)
-    naming = size * math.log(max(n_sensors, 2)) - gammaln(size + 1)
-    cost = 0.5 * math.log(max(n_samples, 2.0)) + COLUMN_SHARE * naming
-    return lambda sources: cost[np.bitwise_count(sources)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

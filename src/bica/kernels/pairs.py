@@ -48,3 +48,37 @@ def fisher_tails(both: Counts, first: Counts, second: Counts, total: Counts) -> 
         for k in range(i):
             tails[i, k] = tails[k, i] = fisher_tail(both[i, k], first[i, k], second[i, k], total[i, k])
     return tails
+
+
+@compiled
+def likely_pairs(
+    both: Counts, on: Counts, seen: Counts, level: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Counts, Counts]:
+    """The pairs ``i > k`` of columns on together so often that chance does it with probability ``level`` at most.
+
+    Returns both numbers, by how many standard deviations they exceed chance, and the exact probability. Pairs not one
+    and a half deviations above what is expected are passed over without a closer look.
+    """
+    n = both.shape[0]
+    n_found = 0
+    first, second = np.empty(1024, np.int64), np.empty(1024, np.int64)
+    excess, tail = np.empty(1024), np.empty(1024)
+    for i in range(n):
+        for k in range(i):
+            total = seen[i, k]
+            if total < 2.0:
+                continue
+            expected = on[i, k] * on[k, i] / total
+            spread = expected * (1.0 - on[i, k] / total) * (1.0 - on[k, i] / total) * total / (total - 1.0)
+            if both[i, k] - expected <= 1.5 * np.sqrt(spread):
+                continue
+            chance = fisher_tail(np.rint(both[i, k]), np.rint(on[i, k]), np.rint(on[k, i]), np.rint(total))
+            if chance > level:
+                continue
+            if n_found == first.size:
+                first, second = np.append(first, first), np.append(second, second)
+                excess, tail = np.append(excess, excess), np.append(tail, tail)
+            first[n_found], second[n_found], tail[n_found] = i, k, chance
+            excess[n_found] = (both[i, k] - expected) / np.sqrt(spread) if spread > 0.0 else np.inf
+            n_found += 1
+    return first[:n_found], second[:n_found], excess[:n_found], tail[:n_found]

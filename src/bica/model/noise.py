@@ -51,6 +51,14 @@ class Noise:
         """Whether the sensors never err."""
         return not np.any(self.false_alarm) and not np.any(self.miss)
 
+    def at_least(self, rate: float) -> Noise:
+        """The same noise with no rate below this one.
+
+        >>> Noise(0.0, 0.1).at_least(0.01)
+        Noise(false_alarm=0.01, miss=0.1)
+        """
+        return Noise(np.maximum(self.false_alarm, rate), np.maximum(self.miss, rate))
+
     def rates(self, n_sensors: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """False-alarm and miss rates, one value a sensor."""
         for name, rate in (("false_alarm", self.false_alarm), ("miss", self.miss)):

@@ -1,0 +1,169 @@
+"""Learning one block of sensors, noise known, and all blocks of a table on all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.data.column_bits import ColumnBits
+from bica.data.patterns import PatternCounts
+from bica.estimate.blocks import Block
+from bica.estimate.lattice import Cells
+from bica.estimate.links import Links
+from bica.estimate.pool import Column, Estimate, Pool
+from bica.estimate.standard_errors import covariance_of
+from bica.kernels.block_search import climb, profiled_flip_rate, search_block
+from bica.kernels.channel import channel_matrices
+from bica.model.noise import Noise
+from bica.progress import tracked
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class FlipSlope:
+    """How much a block wants the shared flip rate to rise, and how firmly."""
+
+    slope: float = 0.0
+    information: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """What a block says about the sources it decides."""
+
+    block: Block
+    sources: dict[Column, Estimate]
+    flips: FlipSlope
+    settled: bool  # the sources it started from were the ones it found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockLearner:
+    """Everything that the blocks of a table have in common."""
+
+    data: PatternCounts
+    columns: ColumnBits
+    links: Links
+    near: Sequence[frozenset[int]]  # the same links as sets
+    forbidden: tuple[frozenset[int], ...]  # sets of sensors that no unknown source contains
+    known: Pool  # sources that are there
+    fixed: frozenset[Column]  # those of them whose rate is given
+    cost: NDArray[np.float64]  # what a source of each size must gain
+
+    def linked(self, pool: Pool) -> BlockLearner:
+        """The same, with all sensors of every source in the pool linked."""
+        links = self.links.joined(pool.sources)
+        return self if links is self.links else replace(self, links=links, near=links.sets())
+
+    def learn(self, block: Block, noise: Noise, start: Pool, *, search: bool = True) -> Learned:
+        """Search from what the block sees of ``start``; without ``search`` only the rates are fitted."""
+        cells = self._cells(block)
+        rows = (cells.unobserved, cells.starts, cells.cells, cells.weights)
+        rates = noise.of_sensors(block.sensors).rates(block.sensors.size)
+        matrices = channel_matrices(*rates)
+        sources, rate, fixed = self._start(block, start)
+        if search:
+            channel = (matrices, matrices.transpose(0, 2, 1).copy())
+            cost = self.cost[: block.sensors.size + 1]
+            found, rate, _, information = search_block(sources, rate, fixed, rows, channel, self.allowed(block), cost)
+        else:
+            rate, _, information = climb(sources, rate, fixed, rows, matrices, -np.inf)
+            found = sources
+        moving = np.arange(found.size) >= fixed.size
+        moving[: fixed.size] = ~fixed
+        error = np.zeros(found.size)
+        error[moving] = np.sqrt(np.diag(covariance_of(information[np.ix_(moving, moving)])))
+        flips = FlipSlope(*profiled_flip_rate(found, rate, rows, float(rates[0][0]), matrices))
+        decided = _decided(block, found[fixed.size :], rate[fixed.size :], error[fixed.size :])
+        return Learned(block, decided | self._known_estimates(block, rate, error, fixed), flips, _same(found, sources))
+
+    def _cells(self, block: Block) -> Cells:
+        if self.columns.seen is not None:
+            return Cells.of(self.data.project(block.sensors.tolist()))
+        histogram = self.columns.histogram(block.sensors)
+        cells = np.flatnonzero(histogram)
+        ends = np.array([0, cells.size])
+        return Cells(np.zeros(1, np.int64), ends, cells, histogram[cells], block.sensors.size)
+
+    def _start(self, block: Block, pool: Pool) -> tuple[NDArray[np.int64], NDArray[np.float64], Flags]:
+        """Known sources first, and which of their rates are fixed; then what the block sees of the unknown ones."""
+        sources, rate = pool.seen_by(block.sensors)
+        if not self.known.sources:
+            return sources, rate, np.zeros(0, dtype=bool)
+        fixed = replace(self.known, sources={c: e for c, e in self.known.sources.items() if c in self.fixed})
+        free = replace(self.known, sources={c: e for c, e in self.known.sources.items() if c not in self.fixed})
+        (given, given_rate), (named, named_rate) = fixed.seen_by(block.sensors), free.seen_by(block.sensors)
+        unknown = ~np.isin(sources, named)
+        kept = np.repeat([True, False], [given.size, named.size])
+        return (
+            np.concatenate([given, named, sources[unknown]]),
+            np.concatenate([given_rate, named_rate, rate[unknown]]),
+            kept,
+        )
+
+    def _known_estimates(
+        self, block: Block, rate: NDArray[np.float64], error: NDArray[np.float64], fixed: Flags
+    ) -> dict[Column, Estimate]:
+        """The rates of known sources that the block decides."""
+        place = {sensor: 1 << bit for bit, sensor in enumerate(block.sensors.tolist())}
+        free = [column for column in self.known.touching(place) if column not in self.fixed]
+        masks = sorted({sum(place.get(sensor, 0) for sensor in column) for column in free})
+        where = {mask: int((fixed).sum()) + k for k, mask in enumerate(masks)}
+        found = {}
+        for column in free:
+            if block.decides(column):
+                k = where[sum(place[sensor] for sensor in column)]
+                found[column] = Estimate(float(rate[k]), float(error[k]))
+        return found
+
+    def allowed(self, block: Block) -> Flags:
+        """Sets of the block's sensors that may be a source: all two linked, nothing forbidden inside.
+
+        For a source of the anchor it is enough that all are linked with the anchor: a weak link may go unnoticed.
+        """
+        place = {sensor: bit for bit, sensor in enumerate(block.sensors.tolist())}
+        sets = np.arange(1 << block.sensors.size)
+        allowed, anchored = sets > 0, np.ones(sets.size, dtype=bool)
+        for sensor, bit in place.items():
+            near = 1 << bit | sum(1 << place[other] for other in self.near[sensor] if other in place)
+            fits = (sets >> bit & 1 == 0) | (sets & ~near == 0)
+            allowed &= fits
+            if bit < block.n_anchor:
+                anchored &= fits & (sets >> bit & 1 == 1)
+        allowed |= anchored
+        for together in self.forbidden:
+            if together <= place.keys():
+                mask = sum(1 << place[sensor] for sensor in together)
+                allowed &= sets & mask != mask
+        return allowed
+
+
+def _decided(
+    block: Block, found: NDArray[np.int64], rate: NDArray[np.float64], error: NDArray[np.float64]
+) -> dict[Column, Estimate]:
+    """The sources that reach all of the anchor, as columns of the table."""
+    anchor = (1 << block.n_anchor) - 1
+    decided = {}
+    for place in np.flatnonzero(found & anchor == anchor):
+        column = np.sort(block.sensors[(found[place] >> np.arange(block.sensors.size)) & 1 == 1])
+        if block.decides(tuple(column.tolist())):
+            decided[tuple(column.tolist())] = Estimate(float(rate[place]), float(error[place]))
+    return decided
+
+
+def _same(found: NDArray[np.int64], start: NDArray[np.int64]) -> bool:
+    return np.array_equal(np.sort(found), np.sort(start))
+
+
+def in_threads(learn: Callable[[Block], Learned], blocks: Sequence[Block], n_jobs: int) -> Iterator[Learned]:
+    """Learn all blocks, in order, largest blocks included; Ctrl-C leaves those not begun."""
+    pool = ThreadPoolExecutor(n_jobs)
+    try:
+        yield from tracked(pool.map(learn, blocks), "blocks", len(blocks))
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,122 @@
+"""Learning a wide table from its blocks: all blocks, a vote, the noise, and again until nothing changes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bica.estimate.block_learning import BlockLearner, Learned, in_threads
+from bica.estimate.blocks import LARGEST, Block, Plan
+from bica.estimate.noise_shape import HIGHEST
+from bica.estimate.pool import Column, Estimate, Pool
+from bica.model.noise import Noise
+
+MOST_ROUNDS = 6
+FIRST_FLIP_RATE = 0.01  # with less, every odd row asks for a source of its own; it may fall once the sources are there
+SETTLED = 0.1  # standard errors that the flip rate may still move
+
+
+@dataclass(frozen=True, slots=True)
+class FlipRate:
+    """The flip rate that all sensors share, where it is estimated."""
+
+    rate: float
+    error: float
+    lowest: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Round:
+    """What is known after a round."""
+
+    pool: Pool
+    noise: Noise
+    flip_rate: FlipRate | None  # None: the noise is known
+    settled: bool = False
+    interrupted: bool = False
+
+
+def learn_blocks(learner: BlockLearner, noise: Noise, flip_rate: FlipRate | None, n_jobs: int) -> Round:
+    """Learn until the sources and the flip rate stay; Ctrl-C leaves what the last whole round found."""
+    now = Round(Pool({}), noise, flip_rate)
+    for number in range(MOST_ROUNDS):
+        try:
+            now = next_round(learner, now, n_jobs, first=number == 0)
+        except KeyboardInterrupt:
+            return Round(now.pool, now.noise, now.flip_rate, interrupted=True)
+        if now.settled:
+            break
+    return now
+
+
+def next_round(learner: BlockLearner, now: Round, n_jobs: int, *, first: bool) -> Round:
+    """Learn all blocks from the present pool, elect a new one, and move the flip rate.
+
+    The sensors of a source are linked, however weakly: so the blocks of a round see all of the sources found before.
+    """
+    learner = learner.linked(now.pool)
+    plan = Plan.of(learner.links)
+    noise = now.noise.at_least(FIRST_FLIP_RATE) if first else now.noise
+    blocks = [*plan.blocks, *(() if first else lone_blocks(plan.crowded, now.pool))]
+    learned = list(in_threads(lambda block: learner.learn(block, noise, now.pool), blocks, n_jobs))
+    pool = elected(learned)
+    if first:
+        return Round(pool, now.noise, now.flip_rate)
+    flip_rate = None if now.flip_rate is None else shifted(now.flip_rate, learned, len(learner.links.neighbours))
+    settled = pool.sources.keys() == now.pool.sources.keys()
+    if flip_rate is not None and now.flip_rate is not None:
+        settled &= abs(flip_rate.rate - now.flip_rate.rate) <= SETTLED * flip_rate.error
+        return Round(pool, Noise.flips(flip_rate.rate), flip_rate, settled)
+    return Round(pool, now.noise, None, settled)
+
+
+def lone_blocks(sensors: Iterable[int], pool: Pool) -> list[Block]:
+    """For a sensor with many neighbours: itself and one sensor of each of its sources tell a lone source from them."""
+    blocks = []
+    for sensor in sensors:
+        company: list[int] = []
+        columns = sorted(pool.reaching.get(sensor, ()), key=lambda column: -pool.sources[column].rate)
+        for column in columns:
+            if len(column) > 1 and not set(company) & set(column):
+                company.append(_least_shared(sensor, column, columns))
+        blocks.append(Block(np.array([sensor, *company[: LARGEST - 1]], np.int64), 1, lone=True))
+    return blocks
+
+
+def _least_shared(sensor: int, column: Column, columns: Sequence[Column]) -> int:
+    others = [other for other in column if other != sensor]
+    return min(others, key=lambda other: sum(other in column for column in columns))
+
+
+def elected(learned: Sequence[Learned]) -> Pool:
+    """The sources that at least half of the blocks found which decide on them; the firmest estimate counts."""
+    deciding: dict[int, list[Learned]] = defaultdict(list)
+    found: dict[Column, list[Estimate]] = defaultdict(list)
+    for one in learned:
+        for sensor in one.block.sensors[: one.block.n_anchor].tolist():
+            deciding[sensor].append(one)
+        for column, estimate in one.sources.items():
+            found[column].append(estimate)
+    elected = {}
+    for column, estimates in sorted(found.items()):
+        voters = {id(one): one for sensor in column for one in deciding[sensor] if one.block.decides(column)}
+        if 2 * len(estimates) >= len(voters):
+            elected[column] = min(estimates, key=lambda estimate: estimate.error)
+    return Pool(elected)
+
+
+def shifted(now: FlipRate, learned: Sequence[Learned], n_sensors: int) -> FlipRate:
+    """One scoring step of the flip rate on all blocks together.
+
+    A cell is in several blocks, so their information counts it several times; the error counts it once.
+    """
+    slope = sum(one.flips.slope for one in learned)
+    information = sum(one.flips.information for one in learned)
+    if information <= 0.0:
+        return now
+    n_seen = sum(one.block.sensors.size for one in learned)
+    rate = float(np.clip(now.rate + slope / information, now.lowest, min(HIGHEST, 4 * now.rate + 0.01)))
+    return FlipRate(rate, float(np.sqrt(n_seen / (n_sensors * information))), now.lowest)
