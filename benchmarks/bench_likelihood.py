@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bica import FindBICA, Likelihood, Noise, OrMixture, PatternCounts
-from bica.estimate.likelihood import Task
+from bica.estimate.lattice_task import LatticeTask
 from bica.estimate.search import Search, Start
+from bica.estimate.varying import Varying
 from bica.kernels.subsets import subset_sums
 from bica.metrics import column_score, hamming_distance
 from bica.simulate import random_network
@@ -93,8 +94,8 @@ def run(problem: Problem, seed: int) -> Run:
 
 def score_of_truth(truth: OrMixture, data: PatternCounts) -> float:
     """The penalised likelihood of the true sources, refitted, as far as the sensors that vary show them."""
-    task = Task.of(data, Likelihood())
-    seen = truth.of_sensors(task.places)
+    task = LatticeTask.of(Varying.of(data, (), ()), Likelihood())
+    seen = truth.of_sensors(task.table.places)
     sources = (1 << np.arange(seen.n_sensors)) @ seen.mixing
     scores = []
     for flip_rate in (max(truth.noise.false_alarm, 1e-4), 0.02):

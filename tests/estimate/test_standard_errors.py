@@ -5,11 +5,13 @@ import pytest
 
 from bica.data.patterns import PatternCounts
 from bica.estimate.lattice import Cells, Surface
-from bica.estimate.likelihood import Likelihood, Task
+from bica.estimate.lattice_task import LatticeTask
+from bica.estimate.likelihood import Likelihood
 from bica.estimate.noise_shape import NoiseShape
 from bica.estimate.prior_knowledge import KnownSource
 from bica.estimate.refit import BetaPrior, refit
 from bica.estimate.standard_errors import covariance_of, standard_errors
+from bica.estimate.varying import Varying
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 
@@ -145,7 +147,7 @@ class TestNoiseReport:
 
     def test_other_sets_of_sources_that_do_as_well_widen_it(self):
         data = PatternCounts.of(TRUTH.sample(4000, RNG(1)))
-        task = Task.of(data, Likelihood())
+        task = LatticeTask.of(Varying.of(data, (), ()), Likelihood())
         search = task.first_search()
         search.run()
         plain = task.result(search, True).diagnostics["noise"]

@@ -47,9 +47,9 @@ class PairCounts:
                 count_common(columns.on, columns.seen, scale, on)
                 count_common(columns.seen, columns.seen, scale, seen)
         both, seen = _mirrored(both), _mirrored(seen)
-        for rows, known, weights in _fractions(data):
-            both += rows.T @ (rows * weights)
-            on += (rows * weights).T @ known
+        for cells, known, weights in _fractions(data):
+            both += cells.T @ (cells * weights)
+            on += (cells * weights).T @ known
             seen += known.T @ (known * weights)
         if data.observed is None:
             return cls(both, np.broadcast_to(np.diag(both)[:, None], shape), np.broadcast_to(data.n_samples, shape))
@@ -95,7 +95,8 @@ def weight_planes(weights: NDArray[np.float64]) -> Iterator[tuple[float, NDArray
 
 
 def _whole(weights: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return (weights == np.floor(weights)) & (weights < 2.0**53)
+    whole: NDArray[np.bool_] = (weights == np.floor(weights)) & (weights < 2.0**53)
+    return whole
 
 
 def _fractions(data: PatternCounts) -> Iterator[tuple[Square, Square, Square]]:

@@ -12,6 +12,7 @@ from bica.estimate.links import Links
 
 WHOLE = 10  # a sensor and its neighbours up to here are one block
 LARGEST = 12  # sensors of any block
+CROWD = 24  # with more common neighbours than that even triples have too many
 COMPANY = 7  # a block around a pair is filled up to here with other neighbours
 
 
@@ -68,7 +69,7 @@ def _anchors(sensor: int, links: Links, near: list[frozenset[int]]) -> Iterator[
             continue
         common = [third for third in links.neighbours[sensor].tolist() if third in near[other]]
         yield [sensor, other], common
-        if len(common) + 2 > LARGEST:
+        if LARGEST < len(common) + 2 <= CROWD:
             for third in (third for third in common if links.neighbours[third].size >= WHOLE):
                 yield [sensor, other, third], [fourth for fourth in common if fourth in near[third]]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bica.estimate.likelihood import LATTICE_SENSORS
+from bica.estimate.lattice_task import LATTICE_SENSORS
 from bica.model.table_check import TableCheck
 
 BYTES_A_CELL = 48  # six tables of floats are alive at once

@@ -31,12 +31,13 @@ def first_flip_rate(data: PatternCounts, links: Links, lowest: float) -> float:
 
 
 def pilot_blocks(links: Links) -> list[NDArray[np.int64]]:
-    """Disjoint blocks of sensors with many links, but not too many for one block.
+    """Disjoint blocks of sensors with many links, but not too many for one block: those come last.
 
     >>> [block.tolist() for block in pilot_blocks(Links((np.array([1]), np.array([0]), np.array([], np.int64))))]
     [[0, 1, 2]]
     """
-    by_degree = sorted(range(len(links.neighbours)), key=lambda i: -min(links.neighbours[i].size, WHOLE) % WHOLE)
+    degree = [near.size for near in links.neighbours]
+    by_degree = sorted(range(len(degree)), key=lambda i: -degree[i] if degree[i] < WHOLE else 0)
     taken: set[int] = set()
     blocks: list[NDArray[np.int64]] = []
     block: list[int] = []

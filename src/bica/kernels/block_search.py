@@ -188,8 +188,13 @@ def _price(sources: Sets, n_known: int, size: Sets, cost: Vector) -> float:
 
 @compiled
 def worth_a_look(
-    sources: Sets, n_known: int, block: Block, channel: tuple[Matrix, Matrix], tables: tuple[Table, Vector],
-    allowed: Flags, size: Sets,
+    sources: Sets,
+    n_known: int,
+    block: Block,
+    channel: tuple[Matrix, Matrix],
+    tables: tuple[Table, Vector],
+    allowed: Flags,
+    size: Sets,
 ) -> Sets:
     """Sets whose rate wants to grow, the steepest of every size."""
     hidden, chance = tables
@@ -252,8 +257,16 @@ def _relatives(source: int, others: Sets, n_known: int, n_sensors: int, allowed:
 
 @compiled
 def _best_grown(
-    sources: Sets, rate: Vector, candidates: Sets, best_score: float, fixed: Flags, block: Block,
-    matrices: Matrix, tables: tuple[Table, Vector, float], size: Sets, cost: Vector,
+    sources: Sets,
+    rate: Vector,
+    candidates: Sets,
+    best_score: float,
+    fixed: Flags,
+    block: Block,
+    matrices: Matrix,
+    tables: tuple[Table, Vector, float],
+    size: Sets,
+    cost: Vector,
 ) -> tuple[bool, Sets, Vector, float, Matrix]:
     """Add the candidate that promises most, refit, and stop at the first that beats ``best_score``."""
     hidden, chance, height = tables
@@ -298,8 +311,15 @@ def _without(values: Vector, place: int) -> Vector:
 
 @compiled
 def _dropped(
-    sources: Sets, rate: Vector, height: float, information: Matrix, fixed: Flags, block: Block, matrices: Matrix,
-    size: Sets, cost: Vector,
+    sources: Sets,
+    rate: Vector,
+    height: float,
+    information: Matrix,
+    fixed: Flags,
+    block: Block,
+    matrices: Matrix,
+    size: Sets,
+    cost: Vector,
 ) -> tuple[bool, Sets, Vector, float, Matrix]:
     """Drop one source: the one that loses least, refitted before it is compared."""
     score = height - _price(sources, fixed.size, size, cost)
@@ -321,7 +341,12 @@ def _dropped(
 
 @compiled
 def search_block(
-    sources: Sets, rate: Vector, fixed: Flags, block: Block, channel: tuple[Matrix, Matrix], allowed: Flags,
+    sources: Sets,
+    rate: Vector,
+    fixed: Flags,
+    block: Block,
+    channel: tuple[Matrix, Matrix],
+    allowed: Flags,
     cost: Vector,
 ) -> tuple[Sets, Vector, float, Matrix]:
     """Add, drop and exchange until the penalised likelihood rises no more, from the given sources on.

@@ -54,7 +54,7 @@ def block_histogram(
     """Add the weight of every row to the cell that its bits in a few columns name."""
     for word in range(columns.shape[1]):
         for bit in range(min(64, weights.size - 64 * word)):
-            cell = 0
+            cell = np.int64(0)
             for k in range(places.size):
                 cell |= np.int64((columns[places[k], word] >> np.uint64(bit)) & np.uint64(1)) << k
             histogram[cell] += weights[64 * word + bit]

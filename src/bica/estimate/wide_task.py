@@ -1,0 +1,126 @@
+"""Learning a table of many sensors: blocks around each sensor, wide sources from rows, one pool of both."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from bica.data.column_bits import ColumnBits
+from bica.data.pairs import PairCounts
+from bica.errors import LimitError
+from bica.estimate.block_learning import BlockLearner
+from bica.estimate.block_rounds import FlipRate, Round, learn_blocks
+from bica.estimate.costs import cost_by_size
+from bica.estimate.lattice_task import LATTICE_SENSORS
+from bica.estimate.links import Links
+from bica.estimate.pilot import first_flip_rate
+from bica.estimate.pool import Column, Estimate, Pool
+from bica.estimate.settings import Settings
+from bica.estimate.varying import Varying
+from bica.model.fit import Fit
+from bica.model.intervals import chance_interval
+from bica.model.noise import Noise
+
+FIRST_RATE = 0.1  # of a known source whose probability is not
+
+
+def fit_from_blocks(table: Varying, settings: Settings, rng: np.random.Generator) -> Fit:
+    """Learn; Ctrl-C keeps the best so far."""
+    task = WideTask.of(table, settings)
+    return task.result(task.learn())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WideTask:
+    """The table, what its blocks have in common, and what the user said."""
+
+    table: Varying
+    learner: BlockLearner
+    settings: Settings
+
+    @classmethod
+    def of(cls, table: Varying, settings: Settings) -> WideTask:
+        """Count the pairs, and find out who may share a source with whom."""
+        _check_settings(settings, table.data.n_sensors)
+        data = table.data
+        place = {name: i for i, name in enumerate(data.sensors)}
+        known, fixed = _known_pool(settings, place)
+        links = Links.of(PairCounts.of(data)).joined(known.sources)
+        forbidden = tuple(frozenset(place[name] for name in names) for names in table.forbidden)
+        cost = cost_by_size(data.n_sensors, data.n_samples, data.n_sensors)
+        columns = ColumnBits.of(data)
+        return cls(table, BlockLearner(data, columns, links, links.sets(), forbidden, known, fixed, cost), settings)
+
+    def learn(self) -> Round:
+        """Blocks, with the noise as it is known or as they find it."""
+        lowest = 0.01 / max(1.0, self.table.data.n_samples * self.table.data.n_sensors)
+        n_jobs = self.settings.n_jobs or os.cpu_count() or 1
+        if isinstance(self.settings.noise, Noise):
+            self.settings.noise.rates(self.table.whole.n_sensors)  # one value a sensor, or an error
+            noise, flip_rate = self.settings.noise.of_sensors(self.table.places).at_least(lowest), None
+        else:
+            rate = first_flip_rate(self.table.data, self.learner.links, lowest)
+            noise, flip_rate = Noise.flips(rate), FlipRate(rate, 0.0, lowest)
+        return learn_blocks(self.learner, noise, flip_rate, n_jobs)
+
+    def result(self, learned: Round) -> Fit:
+        """The model of the whole table, with its errors."""
+        sources = self._sources(learned.pool)
+        mixing = np.zeros((self.table.data.n_sensors, len(sources)), dtype=bool)
+        for number, column in enumerate(sources):
+            mixing[list(column), number] = True
+        rate = np.array([estimate.rate for estimate in sources.values()])
+        error = np.array([estimate.error for estimate in sources.values()])
+        given = self.settings.noise
+        noise = given if isinstance(given, Noise) else learned.noise
+        model, errors = self.table.model(mixing, -np.expm1(-rate), error * np.exp(-rate), noise)
+        return Fit(
+            model,
+            method="likelihood",
+            n_samples=self.table.data.n_samples,
+            probability_error=errors,
+            converged=learned.settled,
+            diagnostics={"noise": _noise_report(learned.flip_rate)}
+            | ({"interrupted": True} if learned.interrupted else {}),
+        )
+
+    def _sources(self, pool: Pool) -> dict[Column, Estimate]:
+        """The known sources in their order, then those found that are not too rare."""
+        known = {column: pool.sources.get(column, given) for column, given in self.learner.known.sources.items()}
+        floor = -np.log1p(-(self.settings.min_probability or 0.0))
+        found = {c: e for c, e in sorted(pool.sources.items()) if c not in known and e.rate >= floor}
+        return known | found
+
+
+def _known_pool(settings: Settings, place: dict[str, int]) -> tuple[Pool, frozenset[Column]]:
+    """Known sources as far as they reach sensors that vary, and those of them whose rate is given."""
+    sources, fixed = {}, set()
+    for source in settings.known:
+        column = tuple(sorted(place[name] for name in source.sensors if name in place))
+        given = source.probability
+        sources[column] = Estimate(FIRST_RATE if given is None else float(-np.log1p(-given)), 0.0)
+        if given is not None:
+            fixed.add(column)
+    return Pool(sources), frozenset(fixed)
+
+
+def _check_settings(settings: Settings, n_sensors: int) -> None:
+    many = f"{n_sensors} sensors vary, more than {LATTICE_SENSORS}"
+    if settings.prior is not None:
+        raise LimitError(f"{many}, and a Beta prior cannot be used there; leave it out or watch fewer sensors")
+    if settings.noise == "per-sensor":
+        raise LimitError(
+            f"{many}, and there a rate of its own can be given for every sensor, but not estimated; "
+            "give the rates, or estimate one for all"
+        )
+
+
+def _noise_report(flip_rate: FlipRate | None) -> dict[str, object]:
+    if flip_rate is None:
+        return {"estimated": False}
+    low, high = chance_interval(flip_rate.rate, flip_rate.error)
+    if flip_rate.rate <= flip_rate.lowest:
+        low, high = 0.0, flip_rate.rate + 3 * flip_rate.error
+    return {"estimated": True, "flip_rate": flip_rate.rate, "error": flip_rate.error, "interval": [low, high]}
