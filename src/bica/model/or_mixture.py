@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 
 from bica.data.chunks import packed
 from bica.data.patterns import PatternCounts
@@ -24,6 +25,9 @@ from bica.model.twins import merged_twins
 
 if TYPE_CHECKING:
     import networkx
+
+
+SPARSE_SIZE = 4096  # cells of a mixing matrix from which on it pays to look at its ones only
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +145,10 @@ class OrMixture:
         on = as_bits(activity, "activity")
         if on.shape[1] != self.n_sources:
             raise ModelError(f"the model has {self.n_sources} sources, but activity has {on.shape[1]} columns")
-        return on @ self.mixing.T  # on booleans, @ is exactly OR over ANDs
+        if self.mixing.size < SPARSE_SIZE:
+            return on @ self.mixing.T  # on booleans, @ is exactly OR over ANDs
+        shown: NDArray[np.bool_] = (csr_array(on) @ csr_array(self.mixing.T)).toarray()
+        return shown
 
     def draw_activity(self, n_samples: int, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Which sources are on, row by row, each on its own: (n_samples, n_sources)."""
