@@ -1,0 +1,133 @@
+"""Mending columns: fragments of one source that are on together, or overlap, become one.
+
+Without this the search settles on the common part of several sources as a source of its own, or on two halves of one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.estimate.rows.explained import Explained
+from bica.estimate.rows.pool import Column, Forbidden, Pool, Price, as_columns
+from bica.estimate.rows.threads import in_threads, ranges
+from bica.estimate.rows.trials import some_of, try_rows, without
+from bica.kernels.rows_gains import Sources
+from bica.kernels.rows_lists import Lists
+from bica.kernels.rows_partners import count_overlaps, count_together
+
+SURPRISE, LEAST_TOGETHER, LEAST_SHARE = 4.0, 3.0, 0.3
+OVERLAP = 0.5
+MOST_MOVES, SOURCES_A_PART = 300, 32
+SAMPLE, HOPELESS = 200, -50.0  # rows that settle clear cases
+BETTER = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Give ``source`` the sensors of ``other`` too; if ``glue``, ``other`` goes."""
+
+    promise: float
+    source: int
+    other: int
+    glue: bool
+
+
+def repaired(state: Explained, price: Price, forbidden: Forbidden | None = None) -> Explained | None:
+    """With the moves that raise the objective, each source taking part in at most one; None if there is no such move.
+
+    The activity of the result is that of before: decode it.
+    """
+    moves = _moves(state)
+    columns = as_columns(state.pool.columns)
+    unions: list[Column] = [tuple(sorted({*columns[move.source], *columns[move.other]})) for move in moves]
+    open_moves = [
+        k
+        for k, (move, union) in enumerate(zip(moves, unions, strict=True))
+        if (move.glue or union != columns[move.source]) and not (forbidden and forbidden(union))
+    ][:MOST_MOVES]
+    moves, unions = [moves[k] for k in open_moves], [unions[k] for k in open_moves]
+    gains = _gains(state, price, moves, unions)
+    taken: set[int] = set()
+    done: list[int] = []
+    for k in np.argsort(-gains, kind="stable").tolist():
+        if gains[k] > BETTER and not taken & {moves[k].source, moves[k].other}:
+            taken |= {moves[k].source, moves[k].other}
+            done.append(k)
+    return _moved(state, [moves[k] for k in done], [unions[k] for k in done]) if done else None
+
+
+def _moves(state: Explained) -> list[Move]:
+    """Moves to try, the most promising first; a known source is never changed or glued."""
+    n_on, rows_of, active = state.n_on(), state.rows_of(), state.activity.active
+    weights = state.table.cells.weights
+
+    def count(sources: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        return count_together(sources, active, rows_of, weights, n_on, SURPRISE, LEAST_TOGETHER, LEAST_SHARE)
+
+    moves: list[Move] = []
+    fixed = state.pool.fixed
+    for pairs, counts in in_threads(count, ranges(np.arange(state.pool.size), SOURCES_A_PART), state.n_jobs):
+        for (source, other), both in zip(pairs.tolist(), counts.tolist(), strict=True):
+            if not fixed[source]:
+                moves.append(Move(both / n_on[source], source, other, False))
+                share = both / max(n_on[source], n_on[other])
+                if share > LEAST_SHARE and not fixed[other] and (source < other or both / n_on[other] <= LEAST_SHARE):
+                    moves.append(Move(share, source, other, True))
+    pairs, shares = count_overlaps(state.pool.columns, state.sources().reaching, OVERLAP)
+    for (source, other), share in zip(pairs.tolist(), shares.tolist(), strict=True):
+        if not fixed[source] and not fixed[other]:
+            moves.append(Move(share, source, other, True))
+    return sorted(moves, key=lambda move: (-move.promise, move.source, move.other, move.glue))
+
+
+def _gains(state: Explained, price: Price, moves: list[Move], unions: list[Column]) -> NDArray[np.float64]:
+    """How much each move alone raises the objective."""
+    rows_of, n_sources, n_samples = state.rows_of(), state.pool.size, state.table.n_samples
+    rows = [_rows(rows_of, move) for move in moves]
+    weights = state.table.cells.weights
+    chances = [
+        (weights[part].sum() + 0.5) / (n_samples + 1) if move.glue else state.pool.probability[move.source]
+        for move, part in zip(moves, rows, strict=True)
+    ]
+    all_sources = state.pool.plus(Pool.of(unions, np.clip(chances, 1e-7, 0.999).tolist()))
+    sources = all_sources.sources(state.evidence.one, state.evidence.zero)
+    costs = price(all_sources.widths) - n_samples * np.log1p(-all_sources.probability)
+
+    def gain(k: int) -> float:
+        move, mine = moves[k], _only(sources, n_sources, n_sources + k, moves[k])
+        saved = costs[move.source] + (costs[move.other] if move.glue else 0.0) - costs[n_sources + k]
+        few = some_of(rows[k], SAMPLE)
+        if few.size < rows[k].size:
+            estimate = try_rows(state, mine, few, warm=False).gained * rows[k].size / few.size
+            if estimate + saved < HOPELESS:
+                return float(estimate + saved)
+        return float(try_rows(state, mine, rows[k], warm=False).gained + saved)
+
+    return np.array(in_threads(gain, list(range(len(moves))), state.n_jobs), float)
+
+
+def _rows(rows_of: Lists, move: Move) -> NDArray[np.int64]:
+    own = [move.source, move.other] if move.glue else [move.source]
+    return np.unique(np.concatenate([rows_of.items[rows_of.start[k] : rows_of.start[k + 1]] for k in own])).astype(np.int64)
+
+
+def _only(sources: Sources, n_sources: int, new: int, move: Move) -> Sources:
+    """The old sources, and of the new ones only that of this move, in the place of the old."""
+    away = np.arange(n_sources, sources.log_odds.size)
+    gone = [move.source, move.other] if move.glue else [move.source]
+    return without(sources, np.concatenate([away[away != new], gone]))
+
+
+def _moved(state: Explained, moves: list[Move], unions: list[Column]) -> Explained:
+    chances = state.pool.probability.copy()
+    gone = np.zeros(state.pool.size, bool)
+    for move in moves:
+        gone[[move.source, move.other] if move.glue else [move.source]] = True
+        if move.glue:
+            chances[move.source] = max(chances[move.source], chances[move.other])
+    new = Pool.of(unions, [chances[move.source] for move in moves])
+    pool = state.pool.kept(np.flatnonzero(~gone)).plus(new).merged()
+    return replace(state, pool=pool)
