@@ -170,25 +170,46 @@ def grow_columns(
 
 
 @compiled
+def _explain(
+    column: NDArray[np.int32], least: float, ones_of: Lists, hits: NDArray[np.int32], rows: NDArray[np.int32],
+    left_words: Words,
+) -> None:  # fmt: skip
+    """Take the column out of the unexplained ones of all rows in which at least ``least`` of its sensors are on."""
+    n_rows = 0
+    for sensor in column:
+        for row in ones_of.items[ones_of.start[sensor] : ones_of.start[sensor + 1]]:
+            if hits[row] == 0:
+                rows[n_rows] = row
+                n_rows += 1
+            hits[row] += 1
+    for row in rows[:n_rows]:
+        if hits[row] >= least:
+            for sensor in column:
+                left_words[row, sensor // 64] &= ~(np.uint64(1) << np.uint64(sensor % 64))
+        hits[row] = 0
+
+
+@compiled
 def accept_columns(
     candidates: Lists, price: Numbers, ones_of: Lists, cells: Cells, words: Words, left_words: Words, one: Numbers,
-    least: float,
+    least: float, share: float,
 ) -> Numbers:  # fmt: skip
     """Take the candidates that pay, in order; return the weight of the rows that each explains, 0 if it does not pay.
 
     A candidate is tried in the rows in which all its sensors are on and at least two (or its only one) unexplained. It
     pays if the evidence of those ones, and the chance of N such rows in T, N log(N / T), exceed ``price``. Then its
-    ones are taken out of ``left_words``, the unexplained ones. ``ones_of`` lists the rows in which a sensor is on.
+    ones are taken out of ``left_words``, the unexplained ones, wherever ``share`` of its sensors are on: otherwise
+    every miss would give birth to a fragment. ``ones_of`` lists the rows in which a sensor is on.
     """
     n_rows, total = cells.weights.size, cells.weights.sum()
-    explained, rows = np.zeros(candidates.start.size - 1), np.empty(n_rows, np.int32)
+    explained, rows, hits = np.zeros(candidates.start.size - 1), np.empty(n_rows, np.int32), np.zeros(n_rows, np.int32)
     for k in range(explained.size):
         column = candidates.items[candidates.start[k] : candidates.start[k + 1]]
         rarest = column[0]
         for sensor in column:
             if ones_of.start[sensor + 1] - ones_of.start[sensor] < ones_of.start[rarest + 1] - ones_of.start[rarest]:
                 rarest = sensor
-        n_used, weight, value = 0, 0.0, 0.0
+        weight, value = 0.0, 0.0
         for row in ones_of.items[ones_of.start[rarest] : ones_of.start[rarest + 1]]:
             n_new, new = 0, 0.0
             for sensor in column:
@@ -199,16 +220,11 @@ def accept_columns(
                     n_new += 1
                     new += one[sensor]
             if n_new >= min(2, column.size):
-                rows[n_used] = row
-                n_used += 1
                 weight += cells.weights[row]
                 value += cells.weights[row] * new
-        if weight < least or n_used == 0 or value + weight * np.log(weight / total) <= price[k]:
-            continue
-        explained[k] = weight
-        for row in rows[:n_used]:
-            for sensor in column:
-                left_words[row, sensor // 64] &= ~(np.uint64(1) << np.uint64(sensor % 64))
+        if weight >= least and weight > 0.0 and value + weight * np.log(weight / total) > price[k]:
+            explained[k] = weight
+            _explain(column, share * column.size, ones_of, hits, rows, left_words)
     return explained
 
 

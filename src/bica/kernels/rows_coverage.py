@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.kernels.compiled import compiled
-from bica.kernels.rows_gains import Cells
+from bica.kernels.rows_gains import Cells, Sources
 from bica.kernels.rows_lists import Lists
 
 
@@ -51,3 +51,27 @@ def cover_rows(rows: NDArray[np.int64], cells: Cells, columns: Lists, active: Li
         shown[mine] = 0
         shown[gaps] = 0
     return Coverage(Lists(start, left[:size].copy()), ones, zeros)
+
+
+@compiled
+def gain_of_rows(rows: NDArray[np.int64], cells: Cells, sources: Sources, active: Lists) -> NDArray[np.float64]:
+    """What the active sources gain in each of these rows against none."""
+    says, columns = sources.says, sources.columns
+    shown, covered = np.zeros(says.shape[1], np.uint8), np.full(says.shape[1], -1, np.int64)
+    gain = np.zeros(rows.size)
+    for k in range(rows.size):
+        row = rows[k]
+        mine = cells.ones.items[cells.ones.start[row] : cells.ones.start[row + 1]]
+        gaps = cells.gaps.items[cells.gaps.start[row] : cells.gaps.start[row + 1]]
+        shown[mine] = 1
+        shown[gaps] = 2
+        for at in range(active.start[row], active.start[row + 1]):
+            source = active.items[at]
+            gain[k] += sources.log_odds[source]
+            for sensor in columns.items[columns.start[source] : columns.start[source + 1]]:
+                if covered[sensor] != k:
+                    covered[sensor] = k
+                    gain[k] += says[shown[sensor], sensor]
+        shown[mine] = 0
+        shown[gaps] = 0
+    return gain

@@ -5,6 +5,12 @@ A covered sensor that shows 1 speaks for the active sources by ``one[sensor]``, 
 plus the evidence of its sensors that nothing covers yet. Gains and counts of coverage are kept current while sources
 are switched on and off, through the list of sources that reach each sensor: nothing else is touched, and every switch
 can be undone.
+
+Helpers take plain arrays, many of them: taking arrays out of tuples counts references, which costs more than the work
+of a row. Those of the sources are ``starts, sensors`` (the columns), ``reach_starts, reach`` (the sources of each
+sensor) and ``says`` (what a covered sensor says, by cell and sensor). The scratch space, clean between rows, is
+``cell[CELL or COVER, sensor]``, ``slot[PLACE, source]`` (-1 when clean), ``slot[..., candidate]``, the ``gain`` of
+each candidate, and ``count``.
 """
 
 from typing import NamedTuple
@@ -15,8 +21,15 @@ from numpy.typing import NDArray
 from bica.kernels.compiled import compiled
 from bica.kernels.rows_lists import Lists
 
+Ints = NDArray[np.int32]
+Places = NDArray[np.int64]
+Numbers = NDArray[np.float64]
 USEFUL = 1e-9  # a gain below this is none
-N_CANDIDATES, N_HOT, N_MOVED, STAMP = range(4)  # places in ``Work.count``
+CELL, COVER = range(2)  # what a sensor shows (2: not observed), and by how many active sources it is covered
+# Where a source stands among the candidates; and for each candidate: its source, whether it is on, whether it is among
+# the hot ones (whose gain became positive) and the list of these, and since when its gain changed and the list of these.
+PLACE, SOURCE, ON, IS_HOT, HOT, STAMPED, MOVED = range(7)
+N_CANDIDATES, N_HOT, N_MOVED, STAMP = range(4)
 
 
 class Cells(NamedTuple):
@@ -24,7 +37,7 @@ class Cells(NamedTuple):
 
     ones: Lists  # the sensors that are on
     gaps: Lists  # the sensors that were not observed
-    weights: NDArray[np.float64]
+    weights: Numbers
 
 
 class Sources(NamedTuple):
@@ -32,165 +45,126 @@ class Sources(NamedTuple):
 
     columns: Lists  # the sensors of each source
     reaching: Lists  # the sources of each sensor
-    log_odds: NDArray[np.float64]  # of being on; -inf: never
-    silent: NDArray[np.float64]  # the gain in a row without ones: log odds plus all of ``zero``
-    frequent: NDArray[np.int32]  # sources that are on more often than not
-    one: NDArray[np.float64]  # (n_sensors,)
-    zero: NDArray[np.float64]  # (n_sensors,)
-
-
-class Work(NamedTuple):
-    """Scratch space, clean between rows: zeros, except for ``place``, which is -1."""
-
-    cell: NDArray[np.uint8]  # (n_sensors,): 0 and 1 as shown, 2 not observed
-    cover: NDArray[np.int32]  # (n_sensors,): by how many active sources
-    place: NDArray[np.int32]  # (n_sources,): where a source stands among the candidates
-    candidate: NDArray[np.int32]  # the sources that could be on in this row; the arrays below go with it
-    gain: NDArray[np.float64]
-    on: NDArray[np.int8]
-    hot: NDArray[np.int32]  # candidates whose gain became positive
-    is_hot: NDArray[np.uint8]
-    moved: NDArray[np.int32]  # candidates whose gain changed since the last stamp
-    stamp: NDArray[np.int64]
-    log: NDArray[np.int32]  # switches that may have to be undone
-    count: NDArray[np.int64]
+    log_odds: Numbers  # of being on; -inf: never
+    silent: Numbers  # the gain in a row without ones: log odds plus what all sensors say by showing 0
+    frequent: Ints  # sources that are on more often than not
+    says: Numbers  # (3, n_sensors), what a covered sensor says by showing 0, by showing 1, and when not observed
 
 
 @compiled
-def work_space(n_sources: int, n_sensors: int) -> Work:
-    """Clean scratch space for so many sources and sensors."""
-    return Work(
-        np.zeros(n_sensors, np.uint8),
-        np.zeros(n_sensors, np.int32),
-        np.full(n_sources, -1, np.int32),
-        np.zeros(n_sources, np.int32),
-        np.zeros(n_sources),
-        np.zeros(n_sources, np.int8),
-        np.zeros(n_sources, np.int32),
-        np.zeros(n_sources, np.uint8),
-        np.zeros(n_sources, np.int32),
-        np.zeros(n_sources, np.int64),
-        np.zeros(2 * n_sources + 2, np.int32),
-        np.zeros(4, np.int64),
-    )
+def work_space(n_sources: int, n_sensors: int) -> tuple[Ints, Ints, Numbers, Places]:
+    """Clean scratch space for so many sources and sensors: cell, slot, gain, count."""
+    slot = np.zeros((7, n_sources), np.int32)
+    slot[PLACE] = -1
+    return np.zeros((2, n_sensors), np.int32), slot, np.zeros(n_sources), np.zeros(4, np.int64)
 
 
 @compiled
-def _nominate(source: int, sources: Sources, work: Work) -> None:
-    if work.place[source] < 0 and sources.log_odds[source] > -np.inf:
-        b = work.count[N_CANDIDATES]
-        work.place[source], work.candidate[b] = b, source
-        work.gain[b], work.on[b], work.is_hot[b], work.stamp[b] = sources.silent[source], 0, 0, -1
-        work.count[N_CANDIDATES] += 1
+def _nominate(source: int, log_odds: Numbers, silent: Numbers, slot: Ints, gain: Numbers, count: Places) -> None:
+    if slot[PLACE, source] < 0 and log_odds[source] > -np.inf:
+        b = count[N_CANDIDATES]
+        slot[PLACE, source], slot[SOURCE, b], slot[ON, b], gain[b] = b, source, 0, silent[source]
+        count[N_CANDIDATES] = b + 1
 
 
 @compiled
-def _read_row(row: int, cells: Cells, sources: Sources, work: Work) -> None:
-    ones, gaps, reaching = cells.ones, cells.gaps, sources.reaching
-    for at in range(ones.start[row], ones.start[row + 1]):
-        sensor = ones.items[at]
-        work.cell[sensor] = 1
-        for q in range(reaching.start[sensor], reaching.start[sensor + 1]):
-            source = reaching.items[q]
-            _nominate(source, sources, work)
-            if work.place[source] >= 0:
-                work.gain[work.place[source]] += sources.one[sensor] - sources.zero[sensor]
-    for source in sources.frequent:
-        _nominate(source, sources, work)
-    for at in range(gaps.start[row], gaps.start[row + 1]):
-        sensor = gaps.items[at]
-        work.cell[sensor] = 2
-        for q in range(reaching.start[sensor], reaching.start[sensor + 1]):
-            if work.place[reaching.items[q]] >= 0:
-                work.gain[work.place[reaching.items[q]]] -= sources.zero[sensor]
-
-
-@compiled
-def gather(row: int, cells: Cells, sources: Sources, hopeless: float, kept: NDArray[np.int32], work: Work) -> None:
+def gather(
+    ones: Ints, gaps: Ints, kept: Ints, hopeless: float, reach_starts: Places, reach: Ints, says: Numbers,
+    log_odds: Numbers, silent: Numbers, frequent: Ints, cell: Ints, slot: Ints, gain: Numbers, count: Places,
+) -> None:  # fmt: skip
     """Make candidates of the sources with a sensor that shows 1 and a gain above ``hopeless``, and of those ``kept``.
 
     Sources that are on more often than not need no such sensor.
     """
-    work.count[:] = 0
-    for source in kept:
-        _nominate(source, sources, work)
-        if work.place[source] >= 0:
-            work.on[work.place[source]] = 1
-    _read_row(row, cells, sources, work)
-    n_left = 0
-    for b in range(work.count[N_CANDIDATES]):
-        source = work.candidate[b]
-        if work.on[b] == 0 and work.gain[b] <= hopeless:
-            work.place[source] = -1
+    count[:] = 0
+    for k in range(kept.size):
+        _nominate(kept[k], log_odds, silent, slot, gain, count)
+        if slot[PLACE, kept[k]] >= 0:
+            slot[ON, slot[PLACE, kept[k]]] = 1
+    for k in range(ones.size):
+        cell[CELL, ones[k]] = 1
+        for q in range(reach_starts[ones[k]], reach_starts[ones[k] + 1]):
+            _nominate(reach[q], log_odds, silent, slot, gain, count)
+            if slot[PLACE, reach[q]] >= 0:
+                gain[slot[PLACE, reach[q]]] += says[1, ones[k]] - says[0, ones[k]]
+    for k in range(frequent.size):
+        _nominate(frequent[k], log_odds, silent, slot, gain, count)
+    for k in range(gaps.size):
+        cell[CELL, gaps[k]] = 2
+        for q in range(reach_starts[gaps[k]], reach_starts[gaps[k] + 1]):
+            if slot[PLACE, reach[q]] >= 0:
+                gain[slot[PLACE, reach[q]]] -= says[0, gaps[k]]
+    _keep_hopeful(hopeless, slot, gain, count)
+
+
+@compiled
+def _keep_hopeful(hopeless: float, slot: Ints, gain: Numbers, count: Places) -> None:
+    n_left, n_hot = 0, 0
+    for b in range(count[N_CANDIDATES]):
+        source = slot[SOURCE, b]
+        if slot[ON, b] == 0 and gain[b] <= hopeless:
+            slot[PLACE, source] = -1
             continue
-        work.place[source], work.candidate[n_left], work.gain[n_left] = n_left, source, work.gain[b]
-        work.on[n_left] = 0
+        slot[PLACE, source], slot[SOURCE, n_left], gain[n_left] = n_left, source, gain[b]
+        slot[ON, n_left], slot[IS_HOT, n_left], slot[STAMPED, n_left] = 0, 0, -1
+        if gain[b] > USEFUL:
+            slot[IS_HOT, n_left], slot[HOT, n_hot] = 1, n_left
+            n_hot += 1
         n_left += 1
-    work.count[N_CANDIDATES] = n_left
-    for b in range(n_left):
-        _warm(b, work)
+    count[N_CANDIDATES], count[N_HOT] = n_left, n_hot
 
 
 @compiled
-def _warm(b: int, work: Work) -> None:
-    if work.gain[b] > USEFUL and work.on[b] == 0 and work.is_hot[b] == 0:
-        work.is_hot[b] = 1
-        work.hot[work.count[N_HOT]] = b
-        work.count[N_HOT] += 1
-
-
-@compiled
-def evidence(sensor: int, sources: Sources, work: Work) -> float:
-    """What a covered sensor says for the active sources."""
-    if work.cell[sensor] == 2:
-        return 0.0
-    return sources.one[sensor] if work.cell[sensor] else sources.zero[sensor]
-
-
-@compiled
-def switch(b: int, sources: Sources, work: Work) -> None:
+def switch(
+    b: int, starts: Places, sensors: Ints, reach_starts: Places, reach: Ints, says: Numbers,
+    cell: Ints, slot: Ints, gain: Numbers, count: Places,
+) -> None:  # fmt: skip
     """Switch candidate ``b`` on if it is off, and off if it is on."""
-    step = 1 - 2 * work.on[b]
-    work.on[b] = 1 - work.on[b]
-    columns, reaching, source = sources.columns, sources.reaching, work.candidate[b]
-    for at in range(columns.start[source], columns.start[source + 1]):
-        sensor = columns.items[at]
-        before = work.cover[sensor]
-        work.cover[sensor] = before + step
+    step = 1 - 2 * slot[ON, b]
+    slot[ON, b] = 1 - slot[ON, b]
+    source = slot[SOURCE, b]
+    for at in range(starts[source], starts[source + 1]):
+        sensor = sensors[at]
+        before = cell[COVER, sensor]
+        cell[COVER, sensor] = before + step
         if before + min(step, 0) != 0:
             continue
-        change = step * evidence(sensor, sources, work)
-        for q in range(reaching.start[sensor], reaching.start[sensor + 1]):
-            other = work.place[reaching.items[q]]
-            if other >= 0:
-                work.gain[other] -= change
-                if work.stamp[other] != work.count[STAMP]:
-                    work.stamp[other] = work.count[STAMP]
-                    work.moved[work.count[N_MOVED]] = other
-                    work.count[N_MOVED] += 1
-                _warm(other, work)
+        change = step * says[cell[CELL, sensor], sensor]
+        for q in range(reach_starts[sensor], reach_starts[sensor + 1]):
+            other = slot[PLACE, reach[q]]
+            if other < 0:
+                continue
+            gain[other] -= change
+            if slot[STAMPED, other] != count[STAMP]:
+                slot[STAMPED, other], slot[MOVED, count[N_MOVED]] = count[STAMP], other
+                count[N_MOVED] += 1
+            if gain[other] > USEFUL and slot[ON, other] == 0 and slot[IS_HOT, other] == 0:
+                slot[IS_HOT, other], slot[HOT, count[N_HOT]] = 1, other
+                count[N_HOT] += 1
 
 
 @compiled
-def worth(b: int, sources: Sources, work: Work) -> float:
+def worth(b: int, starts: Places, sensors: Ints, says: Numbers, cell: Ints, slot: Ints, gain: Numbers) -> float:
     """What the row would lose if the active candidate ``b`` were switched off and nothing else changed."""
-    value, source = work.gain[b], work.candidate[b]
-    for at in range(sources.columns.start[source], sources.columns.start[source + 1]):
-        if work.cover[sources.columns.items[at]] == 1:
-            value += evidence(sources.columns.items[at], sources, work)
+    value, source = gain[b], slot[SOURCE, b]
+    for at in range(starts[source], starts[source + 1]):
+        if cell[COVER, sensors[at]] == 1:
+            value += says[cell[CELL, sensors[at]], sensors[at]]
     return value
 
 
 @compiled
-def leave(row: int, cells: Cells, sources: Sources, work: Work) -> None:
+def leave(
+    ones: Ints, gaps: Ints, starts: Places, sensors: Ints, cell: Ints, slot: Ints, count: Places
+) -> None:
     """Clean the scratch space for the next row."""
-    for b in range(work.count[N_CANDIDATES]):
-        source = work.candidate[b]
-        work.place[source] = -1
-        if work.on[b]:
-            for at in range(sources.columns.start[source], sources.columns.start[source + 1]):
-                work.cover[sources.columns.items[at]] = 0
-    for at in range(cells.ones.start[row], cells.ones.start[row + 1]):
-        work.cell[cells.ones.items[at]] = 0
-    for at in range(cells.gaps.start[row], cells.gaps.start[row + 1]):
-        work.cell[cells.gaps.items[at]] = 0
+    for b in range(count[N_CANDIDATES]):
+        source = slot[SOURCE, b]
+        slot[PLACE, source] = -1
+        if slot[ON, b]:
+            for at in range(starts[source], starts[source + 1]):
+                cell[COVER, sensors[at]] = 0
+    for k in range(ones.size):
+        cell[CELL, ones[k]] = 0
+    for k in range(gaps.size):
+        cell[CELL, gaps[k]] = 0

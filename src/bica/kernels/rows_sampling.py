@@ -3,10 +3,26 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bica.kernels.compiled import compiled
-from bica.kernels.rows_gains import N_CANDIDATES, Cells, Sources, Work, gather, leave, switch, work_space, worth
+from bica.kernels.rows_gains import (
+    CELL,
+    COVER,
+    N_CANDIDATES,
+    ON,
+    PLACE,
+    SOURCE,
+    Cells,
+    Ints,
+    Numbers,
+    Places,
+    Sources,
+    gather,
+    leave,
+    switch,
+    work_space,
+    worth,
+)
 from bica.kernels.rows_lists import Lists
 
 
@@ -14,9 +30,9 @@ class Sweep(NamedTuple):
     """The new activity, and what it adds up to, by weight."""
 
     active: Lists
-    expected: NDArray[np.float64]  # (n_sources,), chances of being on, added up over the rows
-    covered_ones: NDArray[np.float64]  # (n_sensors,)
-    covered_zeros: NDArray[np.float64]  # (n_sensors,)
+    expected: Numbers  # (n_sources,), chances of being on, added up over the rows
+    covered_ones: Numbers  # (n_sensors,)
+    covered_zeros: Numbers  # (n_sensors,)
 
 
 @compiled
@@ -33,56 +49,54 @@ def uniform(stream: np.uint64, step: int) -> float:
 
 
 @compiled
-def _draw(weight: float, stream: np.uint64, sources: Sources, work: Work, expected: NDArray[np.float64]) -> None:
-    for b in range(work.count[N_CANDIDATES]):
-        value = worth(b, sources, work) if work.on[b] else work.gain[b]
-        chance = 1.0 / (1.0 + np.exp(-value))
-        expected[work.candidate[b]] += weight * chance
-        if (uniform(stream, b) < chance) != (work.on[b] == 1):
-            switch(b, sources, work)
-
-
-@compiled
-def _count_covered(weight: float, sources: Sources, work: Work, ones: NDArray[np.float64], zeros: NDArray[np.float64]):
-    columns = sources.columns
-    for b in range(work.count[N_CANDIDATES]):
-        if work.on[b]:
-            source = work.candidate[b]
-            for at in range(columns.start[source], columns.start[source + 1]):
-                sensor = columns.items[at]
-                if work.cover[sensor] > 0:
-                    work.cover[sensor] = 0
-                    if work.cell[sensor] == 1:
+def _count_covered(
+    weight: float, starts: Places, sensors: Ints, cell: Ints, slot: Ints, count: Places, ones: Numbers, zeros: Numbers
+) -> None:
+    for b in range(count[N_CANDIDATES]):
+        if slot[ON, b]:
+            for at in range(starts[slot[SOURCE, b]], starts[slot[SOURCE, b] + 1]):
+                sensor = sensors[at]
+                if cell[COVER, sensor] > 0:
+                    cell[COVER, sensor] = 0
+                    if cell[CELL, sensor] == 1:
                         ones[sensor] += weight
-                    elif work.cell[sensor] == 0:
+                    elif cell[CELL, sensor] == 0:
                         zeros[sensor] += weight
 
 
 @compiled
 def sweep_rows(
-    rows: NDArray[np.int64], cells: Cells, sources: Sources, hopeless: float, before: Lists, seed: np.uint64
+    rows: Places, cells: Cells, sources: Sources, hopeless: float, before: Lists, seed: np.uint64
 ) -> Sweep:
     """Sweep once over the given rows, from the activity ``before`` of all rows."""
-    n_sources, n_sensors = sources.log_odds.size, sources.one.size
-    work, expected = work_space(n_sources, n_sensors), np.zeros(n_sources)
-    ones, zeros, start = np.zeros(n_sensors), np.zeros(n_sensors), np.zeros(rows.size + 1, np.int64)
-    active = np.empty(8 * rows.size + 8, np.int32)
-    size = 0
+    (starts, sensors), (reach_starts, reach), says = sources.columns, sources.reaching, sources.says
+    log_odds, silent, frequent = sources.log_odds, sources.silent, sources.frequent
+    cell, slot, gain, count = work_space(log_odds.size, says.shape[1])
+    expected, ones_covered, zeros_covered = np.zeros(log_odds.size), np.zeros(says.shape[1]), np.zeros(says.shape[1])
+    start, active, size = np.zeros(rows.size + 1, np.int64), np.empty(8 * rows.size + 8, np.int32), 0
     for k in range(rows.size):
         row = rows[k]
+        ones = cells.ones.items[cells.ones.start[row] : cells.ones.start[row + 1]]
+        gaps = cells.gaps.items[cells.gaps.start[row] : cells.gaps.start[row + 1]]
         kept = before.items[before.start[row] : before.start[row + 1]]
-        gather(row, cells, sources, hopeless, kept, work)
+        gather(ones, gaps, kept, hopeless, reach_starts, reach, says, log_odds, silent, frequent, cell, slot, gain, count)
         for source in kept:
-            if work.place[source] >= 0:
-                switch(work.place[source], sources, work)
-        _draw(cells.weights[row], _mixed(seed + np.uint64(row)), sources, work, expected)
-        while size + work.count[N_CANDIDATES] > active.size:
+            if slot[PLACE, source] >= 0:
+                switch(slot[PLACE, source], starts, sensors, reach_starts, reach, says, cell, slot, gain, count)
+        stream = _mixed(seed + np.uint64(row))
+        for b in range(count[N_CANDIDATES]):
+            value = worth(b, starts, sensors, says, cell, slot, gain) if slot[ON, b] else gain[b]
+            chance = 1.0 / (1.0 + np.exp(-value))
+            expected[slot[SOURCE, b]] += cells.weights[row] * chance
+            if (uniform(stream, b) < chance) != (slot[ON, b] == 1):
+                switch(b, starts, sensors, reach_starts, reach, says, cell, slot, gain, count)
+        while size + count[N_CANDIDATES] > active.size:
             active = np.append(active, np.empty_like(active))
-        for b in range(work.count[N_CANDIDATES]):
-            if work.on[b]:
-                active[size] = work.candidate[b]
+        for b in range(count[N_CANDIDATES]):
+            if slot[ON, b]:
+                active[size] = slot[SOURCE, b]
                 size += 1
         start[k + 1] = size
-        _count_covered(cells.weights[row], sources, work, ones, zeros)
-        leave(row, cells, sources, work)
-    return Sweep(Lists(start, active[:size].copy()), expected, ones, zeros)
+        _count_covered(cells.weights[row], starts, sensors, cell, slot, count, ones_covered, zeros_covered)
+        leave(ones, gaps, starts, sensors, cell, slot, count)
+    return Sweep(Lists(start, active[:size].copy()), expected, ones_covered, zeros_covered)

@@ -20,6 +20,7 @@ FEW_SAMPLES = 1000  # below, a surprise is hard to come by: every pair that is o
 MOST_SEEDS, LONGEST = 6000, 250
 SENSORS_A_PART, SEEDS_A_PART = 32, 64
 RAREST_BIRTH = 1e-4
+MOST_OF_IT = 0.8  # of its sensors must be on where a new source explains the ones that are
 
 
 def births(
@@ -42,7 +43,7 @@ def births(
     lists = as_lists(columns)
     needed = price(np.diff(lists.start)) - 0.5 * np.log(table.n_samples)
     explained = accept_columns(
-        lists, needed, table.ones_of, table.cells, table.words, left_words, state.evidence.one, least
+        lists, needed, table.ones_of, table.cells, table.words, left_words, state.evidence.one, least, MOST_OF_IT
     )
     born = np.flatnonzero(explained)
     chances = np.maximum(explained[born] / table.n_samples, RAREST_BIRTH)

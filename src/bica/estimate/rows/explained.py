@@ -11,7 +11,7 @@ from bica.estimate.rows.evidence import Evidence
 from bica.estimate.rows.pool import Numbers, Pool, Price, joined
 from bica.estimate.rows.table import RowTable
 from bica.estimate.rows.threads import in_threads, ranges
-from bica.kernels.rows_coverage import Coverage, cover_rows
+from bica.kernels.rows_coverage import Coverage, cover_rows, gain_of_rows
 from bica.kernels.rows_decoding import Activity, decode_rows
 from bica.kernels.rows_gains import Sources
 from bica.kernels.rows_lists import Lists, spliced, turned
@@ -21,7 +21,7 @@ ENOUGH_CELLS = 1000.0  # covered cells from which on they tell the flip rate
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explained:
-    """The sources that were on in each row, decoded with the probabilities of ``pool``."""
+    """The sources that were on in each row."""
 
     table: RowTable
     pool: Pool
@@ -69,20 +69,29 @@ class Explained:
         """The sources as the kernels want them."""
         return self.pool.sources(self.evidence.one, self.evidence.zero)
 
-    def refreshed(self) -> Explained:
-        """Decoded anew from scratch, with the probabilities and the flip rate that the present activity suggests."""
+    def decoded(self) -> Explained:
+        """Decoded from scratch, then with the probabilities and the flip rate that the new activity suggests.
+
+        Sources that are never on are left out, except known ones.
+        """
+        activity = decode(self.table, self.sources(), self.evidence, self.table.rows, n_jobs=self.n_jobs)
+        return replace(self, activity=activity)._without_unused().updated()
+
+    def updated(self) -> Explained:
+        """The same activity, with the probabilities and the flip rate that it suggests."""
         shares = (self.n_on() + 0.5) / (self.table.n_samples + 1)
-        pool, evidence = self.pool.with_probability(shares), self.evidence
-        covered = self.coverage()
+        pool, evidence, covered = self.pool.with_probability(shares), self.evidence, self.coverage()
         n_cells = float(covered.ones.sum() + covered.zeros.sum())
         if n_cells >= ENOUGH_CELLS:
             evidence = evidence.with_rate((float(covered.zeros.sum()) + 0.5) / (n_cells + 1))
-        return replace(self, pool=pool, evidence=evidence).decoded()
+        state = replace(self, pool=pool, evidence=evidence)
+        sources, active = state.sources(), self.activity.active
 
-    def decoded(self) -> Explained:
-        """Decoded from scratch; sources that are never on are left out, except known ones."""
-        activity = decode(self.table, self.sources(), self.evidence, self.table.rows, n_jobs=self.n_jobs)
-        return replace(self, activity=activity)._without_unused()
+        def gain(rows: NDArray[np.int64]) -> Numbers:
+            return gain_of_rows(rows, self.table.cells, sources, active)
+
+        gains = np.concatenate(in_threads(gain, ranges(self.table.rows), self.n_jobs))
+        return replace(state, activity=self.activity._replace(gain=gains))
 
     def _without_unused(self) -> Explained:
         used = (np.bincount(self.activity.active.items, minlength=self.pool.size) > 0) | self.pool.fixed

@@ -125,4 +125,5 @@ class Pool:
         log_odds = np.log(self.probability) - np.log1p(-self.probability)
         silent = log_odds + np.bincount(owner, weights=zero[self.columns.items], minlength=self.size)
         frequent = np.flatnonzero(self.probability > 0.5).astype(np.int32)
-        return Sources(self.columns, turned(self.columns, zero.size), log_odds, silent, frequent, one, zero)
+        says = np.stack([zero, one, np.zeros(zero.size)])
+        return Sources(self.columns, turned(self.columns, zero.size), log_odds, silent, frequent, says)

@@ -11,17 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.estimate.rows.explained import Explained
-from bica.estimate.rows.pool import Column, Forbidden, Pool, Price, as_columns
+from bica.estimate.rows.pool import MOST_FREQUENT, RAREST, Column, Forbidden, Numbers, Pool, Price, as_columns
 from bica.estimate.rows.threads import in_threads, ranges
-from bica.estimate.rows.trials import some_of, try_rows, without
-from bica.kernels.rows_gains import Sources
+from bica.estimate.rows.trials import some_of, try_rows
 from bica.kernels.rows_lists import Lists
 from bica.kernels.rows_partners import count_overlaps, count_together
 
 SURPRISE, LEAST_TOGETHER, LEAST_SHARE = 4.0, 3.0, 0.3
 OVERLAP = 0.5
 MOST_MOVES, SOURCES_A_PART = 300, 32
-SAMPLE, HOPELESS = 200, -50.0  # rows that settle clear cases
+SAMPLE, HOPELESS = 100, -50.0  # rows that settle clear cases
 BETTER = 1e-6
 
 
@@ -56,7 +55,11 @@ def repaired(state: Explained, price: Price, forbidden: Forbidden | None = None)
         if gains[k] > BETTER and not taken & {moves[k].source, moves[k].other}:
             taken |= {moves[k].source, moves[k].other}
             done.append(k)
-    return _moved(state, [moves[k] for k in done], [unions[k] for k in done]) if done else None
+    if not done:
+        return None
+    chances = [_chance(state, moves[k], _rows(state.rows_of(), moves[k])) for k in done]
+    pool = _moved(state, [moves[k] for k in done], [unions[k] for k in done], *chances)
+    return replace(state, pool=pool.merged())
 
 
 def _moves(state: Explained) -> list[Move]:
@@ -85,49 +88,43 @@ def _moves(state: Explained) -> list[Move]:
 
 def _gains(state: Explained, price: Price, moves: list[Move], unions: list[Column]) -> NDArray[np.float64]:
     """How much each move alone raises the objective."""
-    rows_of, n_sources, n_samples = state.rows_of(), state.pool.size, state.table.n_samples
-    rows = [_rows(rows_of, move) for move in moves]
-    weights = state.table.cells.weights
-    chances = [
-        (weights[part].sum() + 0.5) / (n_samples + 1) if move.glue else state.pool.probability[move.source]
-        for move, part in zip(moves, rows, strict=True)
-    ]
-    all_sources = state.pool.plus(Pool.of(unions, np.clip(chances, 1e-7, 0.999).tolist()))
-    sources = all_sources.sources(state.evidence.one, state.evidence.zero)
-    costs = price(all_sources.widths) - n_samples * np.log1p(-all_sources.probability)
+    rows_of, costs = state.rows_of(), _costs(state, state.pool, price)
 
     def gain(k: int) -> float:
-        move, mine = moves[k], _only(sources, n_sources, n_sources + k, moves[k])
-        saved = costs[move.source] + (costs[move.other] if move.glue else 0.0) - costs[n_sources + k]
-        few = some_of(rows[k], SAMPLE)
-        if few.size < rows[k].size:
-            estimate = try_rows(state, mine, few, warm=False).gained * rows[k].size / few.size
+        move, rows = moves[k], _rows(rows_of, moves[k])
+        pool = _moved(state, [move], [unions[k]], _chance(state, move, rows))
+        saved = costs.sum() - _costs(state, pool, price).sum()
+        sources = pool.sources(state.evidence.one, state.evidence.zero)
+        few = some_of(rows, SAMPLE)
+        if few.size < rows.size:
+            estimate = try_rows(state, sources, few).gained * rows.size / few.size
             if estimate + saved < HOPELESS:
                 return float(estimate + saved)
-        return float(try_rows(state, mine, rows[k], warm=False).gained + saved)
+        return float(try_rows(state, sources, rows).gained + saved)
 
     return np.array(in_threads(gain, list(range(len(moves))), state.n_jobs), float)
 
 
+def _costs(state: Explained, pool: Pool, price: Price) -> Numbers:
+    costs: Numbers = price(pool.widths) - state.table.n_samples * np.log1p(-pool.probability)
+    return costs
+
+
+def _chance(state: Explained, move: Move, rows: NDArray[np.int64]) -> float:
+    """How often the changed source would be on."""
+    if not move.glue:
+        return float(state.pool.probability[move.source])
+    return float((state.table.cells.weights[rows].sum() + 0.5) / (state.table.n_samples + 1))
+
+
 def _rows(rows_of: Lists, move: Move) -> NDArray[np.int64]:
     own = [move.source, move.other] if move.glue else [move.source]
-    return np.unique(np.concatenate([rows_of.items[rows_of.start[k] : rows_of.start[k + 1]] for k in own])).astype(np.int64)
+    rows = np.concatenate([rows_of.items[rows_of.start[k] : rows_of.start[k + 1]] for k in own])
+    return np.unique(rows).astype(np.int64)
 
 
-def _only(sources: Sources, n_sources: int, new: int, move: Move) -> Sources:
-    """The old sources, and of the new ones only that of this move, in the place of the old."""
-    away = np.arange(n_sources, sources.log_odds.size)
-    gone = [move.source, move.other] if move.glue else [move.source]
-    return without(sources, np.concatenate([away[away != new], gone]))
-
-
-def _moved(state: Explained, moves: list[Move], unions: list[Column]) -> Explained:
-    chances = state.pool.probability.copy()
-    gone = np.zeros(state.pool.size, bool)
-    for move in moves:
-        gone[[move.source, move.other] if move.glue else [move.source]] = True
-        if move.glue:
-            chances[move.source] = max(chances[move.source], chances[move.other])
-    new = Pool.of(unions, [chances[move.source] for move in moves])
-    pool = state.pool.kept(np.flatnonzero(~gone)).plus(new).merged()
-    return replace(state, pool=pool)
+def _moved(state: Explained, moves: list[Move], unions: list[Column], *chances: float) -> Pool:
+    """The sources after these moves."""
+    gone = [source for move in moves for source in ((move.source, move.other) if move.glue else (move.source,))]
+    new = Pool.of(unions, np.clip(chances, RAREST, MOST_FREQUENT).tolist())
+    return state.pool.kept(np.setdiff1d(np.arange(state.pool.size), gone)).plus(new)

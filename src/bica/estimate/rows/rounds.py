@@ -122,14 +122,14 @@ class Rounds:
 
     def _round(self, state: Explained) -> Explained:
         born = births(state, self.price, self.least, self.rng, self.settings.forbidden)
-        state = replace(state, pool=state.pool.plus(born)).decoded().refreshed()
+        state = replace(state, pool=state.pool.plus(born)).decoded()
         state = self._voted(state, VOTES)
         mended = repaired(state, self.price, self.settings.forbidden)
         if mended is not None:
-            state = self._voted(mended.decoded().refreshed(), 1)
+            state = self._voted(mended.decoded(), 1)
         fewer = pruned(state, self.price, self.least)
         if fewer.pool.size < state.pool.size or mended is not None:
-            fewer = self._voted(fewer.refreshed(), 1)
+            fewer = self._voted(fewer.decoded(), 1)
         return fewer
 
     def _voted(self, state: Explained, times: int) -> Explained:
@@ -137,7 +137,7 @@ class Rounds:
             pool = voted(state, self.settings.forbidden)
             if same_columns(pool, state.pool):
                 break
-            state = replace(state, pool=pool).decoded().refreshed()
+            state = replace(state, pool=pool).decoded()
         return state
 
     def _refitted(self, state: Explained) -> Refit:

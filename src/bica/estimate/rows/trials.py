@@ -21,7 +21,7 @@ class Trial:
     gained: float
 
 
-def try_rows(state: Explained, sources: Sources, rows: NDArray[np.int64], *, warm: bool) -> Trial:
+def try_rows(state: Explained, sources: Sources, rows: NDArray[np.int64], *, warm: bool = False) -> Trial:
     """Decode these rows with other sources than those of ``state``, from its activity on if ``warm``."""
     before = state.activity.active if warm else None
     activity = decode(state.table, sources, state.evidence, rows, before)
