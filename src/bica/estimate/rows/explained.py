@@ -1,0 +1,142 @@
+"""A table together with the sources that explain it, row by row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.estimate.rows.evidence import Evidence
+from bica.estimate.rows.pool import Numbers, Pool, Price, joined
+from bica.estimate.rows.table import RowTable
+from bica.estimate.rows.threads import in_threads, ranges
+from bica.kernels.rows_coverage import Coverage, cover_rows, gain_of_rows
+from bica.kernels.rows_decoding import Activity, decode_rows
+from bica.kernels.rows_gains import Sources
+from bica.kernels.rows_lists import Lists, spliced, turned
+
+ENOUGH_CELLS = 1000.0  # covered cells from which on they tell the flip rate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explained:
+    """The sources that were on in each row."""
+
+    table: RowTable
+    pool: Pool
+    evidence: Evidence
+    activity: Activity
+    n_jobs: int
+
+    def n_on(self) -> Numbers:
+        """In how many rows each source is on, by weight."""
+        return self._by_source(np.ones(self.activity.loss.size))
+
+    def losses(self) -> Numbers:
+        """What the rows of each source would lose without it, others stepping in, by weight."""
+        return self._by_source(self.activity.loss)
+
+    def _by_source(self, values: Numbers) -> Numbers:
+        active = self.activity.active
+        weights = np.repeat(self.table.cells.weights, np.diff(active.start))
+        return np.bincount(active.items, weights=weights * values, minlength=self.pool.size)
+
+    def rows_of(self) -> Lists:
+        """The rows in which each source is on."""
+        return turned(self.activity.active, self.pool.size)
+
+    def gain(self, rows: NDArray[np.int64]) -> float:
+        """What the active sources gain in these rows against none, by weight."""
+        return float(self.table.cells.weights[rows] @ self.activity.gain[rows])
+
+    def objective(self, price: Price) -> float:
+        """The two-part code of the table, relative to no source at all: the higher, the better."""
+        silence = self.table.n_samples * np.log1p(-self.pool.probability).sum()
+        return self.gain(self.table.rows) + float(silence - price(self.pool.widths).sum())
+
+    def coverage(self) -> Coverage:
+        """What is covered, and what is left unexplained."""
+
+        def cover(rows: NDArray[np.int64]) -> Coverage:
+            return cover_rows(rows, self.table.cells, self.pool.columns, self.activity.active, self.table.n_sensors)
+
+        parts = in_threads(cover, ranges(self.table.rows), self.n_jobs)
+        left = joined([part.unexplained for part in parts])
+        return Coverage(left, sum(part.ones for part in parts), sum(part.zeros for part in parts))  # type: ignore[arg-type]
+
+    def sources(self) -> Sources:
+        """The sources as the kernels want them."""
+        return self.pool.sources(self.evidence.one, self.evidence.zero)
+
+    def decoded(self) -> Explained:
+        """Decoded from scratch, then with the probabilities and the flip rate that the new activity suggests.
+
+        Sources that are never on are left out, except known ones.
+        """
+        activity = decode(self.table, self.sources(), self.evidence, self.table.rows, n_jobs=self.n_jobs)
+        return replace(self, activity=activity)._without_unused().updated()
+
+    def updated(self) -> Explained:
+        """The same activity, with the probabilities and the flip rate that it suggests."""
+        shares = (self.n_on() + 0.5) / (self.table.n_samples + 1)
+        pool, evidence, covered = self.pool.with_probability(shares), self.evidence, self.coverage()
+        n_cells = float(covered.ones.sum() + covered.zeros.sum())
+        if n_cells >= ENOUGH_CELLS:
+            evidence = evidence.with_rate((float(covered.zeros.sum()) + 0.5) / (n_cells + 1))
+        state = replace(self, pool=pool, evidence=evidence)
+        sources, active = state.sources(), self.activity.active
+
+        def gain(rows: NDArray[np.int64]) -> Numbers:
+            return gain_of_rows(rows, self.table.cells, sources, active)
+
+        gains = np.concatenate(in_threads(gain, ranges(self.table.rows), self.n_jobs))
+        return replace(state, activity=self.activity._replace(gain=gains))
+
+    def _without_unused(self) -> Explained:
+        used = (np.bincount(self.activity.active.items, minlength=self.pool.size) > 0) | self.pool.fixed
+        return self if used.all() else self.keeping(np.flatnonzero(used))
+
+    def keeping(self, chosen: NDArray[np.int64]) -> Explained:
+        """Only with the chosen sources; the others must not be on anywhere."""
+        number = np.full(self.pool.size, -1, np.int32)
+        number[chosen] = np.arange(chosen.size, dtype=np.int32)
+        active = self.activity.active
+        activity = self.activity._replace(active=Lists(active.start, number[active.items]))
+        return replace(self, pool=self.pool.kept(chosen), activity=activity)
+
+    def with_rows(self, rows: NDArray[np.int64], new: Activity) -> Explained:
+        """With another activity in these rows."""
+        old = self.activity
+        active, loss = spliced(old.active, old.loss, rows, new.active, new.loss)
+        gain = old.gain.copy()
+        gain[rows] = new.gain
+        return replace(self, activity=Activity(active, loss, gain))
+
+
+def decode(
+    table: RowTable,
+    sources: Sources,
+    evidence: Evidence,
+    rows: NDArray[np.int64],
+    before: Lists | None = None,
+    n_jobs: int = 1,
+) -> Activity:
+    """Which sources were on in these rows, from scratch or starting from an earlier activity of all rows."""
+    warm = before if before is not None else Lists(np.zeros(1, np.int64), np.empty(0, np.int32))
+
+    def task(part: NDArray[np.int64]) -> Activity:
+        return decode_rows(part, table.cells, sources, evidence.hopeless, warm, before is not None)
+
+    parts = in_threads(task, ranges(rows), n_jobs)
+    return Activity(
+        joined([part.active for part in parts]),
+        np.concatenate([part.loss for part in parts]),
+        np.concatenate([part.gain for part in parts]),
+    )
+
+
+def unexplained(table: RowTable, evidence: Evidence, pool: Pool, n_jobs: int) -> Explained:
+    """The table with no source on in any row yet."""
+    nothing = Activity(Lists(np.zeros(table.n_rows + 1, np.int64), np.empty(0, np.int32)), np.empty(0), np.zeros(table.n_rows))
+    return Explained(table, pool, evidence, nothing, n_jobs)

@@ -1,0 +1,91 @@
+"""Dropping sources that do not pay for themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.estimate.rows.explained import Explained, decode
+from bica.estimate.rows.pool import Numbers, Price
+from bica.estimate.rows.threads import in_threads
+from bica.estimate.rows.trials import Trial, try_rows, without
+from bica.kernels.rows_lists import Lists
+
+DOUBT, MARGIN = 1.5, 25.0  # decoding overrates what a source is worth: up to here a closer look is taken
+BATCHES = 20
+
+
+def pruned(state: Explained, price: Price, least: float) -> Explained:
+    """Without the sources whose rows are explained by others at less than their price, or that are on too seldom.
+
+    Decoding tells what every source is worth if others step in; only those in doubt are tried again. Sources that
+    step in for each other never go together: what is left is looked at again.
+    """
+    state = _dropped(state, np.flatnonzero((state.n_on() < least) & ~state.pool.fixed))
+    checked = np.zeros(state.pool.size, bool)
+    for _ in range(BATCHES):
+        saved = _savings(state, price)
+        doubtful = np.flatnonzero((state.losses() < DOUBT * saved + MARGIN) & ~state.pool.fixed & ~checked)
+        trials = _trials(state, doubtful)
+        useless = [k for k, trial in enumerate(trials) if -trial.gained < saved[doubtful[k]]]
+        checked[doubtful] = True
+        checked[doubtful[useless]] = False
+        gone = _independent(state, doubtful, trials, useless)
+        if not gone.size:
+            break
+        state, checked = _dropped(state, gone), np.delete(checked, gone)
+    return state
+
+
+def _savings(state: Explained, price: Price) -> Numbers:
+    """What dropping each source saves: its code, and the rows in which it was to be off."""
+    savings: Numbers = price(state.pool.widths) - state.table.n_samples * np.log1p(-state.pool.probability)
+    return savings
+
+
+def _trials(state: Explained, doubtful: NDArray[np.int64]) -> list[Trial]:
+    sources, rows_of = state.sources(), state.rows_of()
+
+    def drop(source: int) -> Trial:
+        return try_rows(state, without(sources, [source]), _of(rows_of, source), warm=True)
+
+    return in_threads(drop, doubtful.tolist(), state.n_jobs)
+
+
+def _of(lists: Lists, k: int) -> NDArray[np.int64]:
+    return lists.items[lists.start[k] : lists.start[k + 1]].astype(np.int64)
+
+
+def _independent(
+    state: Explained, doubtful: NDArray[np.int64], trials: list[Trial], useless: list[int]
+) -> NDArray[np.int64]:
+    """Those of the useless sources that can go at once: the smallest first, none that another one leans on."""
+    size = state.n_on() * state.pool.widths
+    gone: set[int] = set()
+    needed: set[int] = set()
+    for k in sorted(useless, key=lambda k: (size[doubtful[k]], doubtful[k])):
+        source, stepping_in = int(doubtful[k]), _stepping_in(state, trials[k])
+        if source not in needed and not gone & stepping_in:
+            gone.add(source)
+            needed |= stepping_in
+    return np.array(sorted(gone), np.int64)
+
+
+def _stepping_in(state: Explained, trial: Trial) -> set[int]:
+    """Sources that are on more often than before."""
+    n_sources, active = state.pool.size, state.activity.active
+    places = [active.items[active.start[row] : active.start[row + 1]] for row in trial.rows.tolist()]
+    before = np.bincount(np.concatenate([np.empty(0, np.int32), *places]), minlength=n_sources)
+    after = np.bincount(trial.activity.active.items, minlength=n_sources)
+    return set(np.flatnonzero(after > before).tolist())
+
+
+def _dropped(state: Explained, gone: NDArray[np.int64]) -> Explained:
+    """Without these sources; their rows are decoded again."""
+    if not gone.size:
+        return state
+    rows_of = state.rows_of()
+    rows = np.unique(np.concatenate([_of(rows_of, source) for source in gone.tolist()]))
+    before = state.activity.active
+    activity = decode(state.table, without(state.sources(), gone), state.evidence, rows, before, state.n_jobs)
+    return state.with_rows(rows, activity).keeping(np.setdiff1d(np.arange(state.pool.size), gone))

@@ -1,0 +1,166 @@
+"""Learning sources of any width from rows: births, decoding, votes, repair and pruning, until nothing changes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bica.estimate.rows.births import births
+from bica.estimate.rows.closures import has_few_rows
+from bica.estimate.rows.evidence import Evidence
+from bica.estimate.rows.explained import Explained, unexplained
+from bica.estimate.rows.lone import lone_sources
+from bica.estimate.rows.pool import Column, Forbidden, Numbers, Pool, Price, as_columns, two_part_code
+from bica.estimate.rows.pruning import pruned
+from bica.estimate.rows.repair import repaired
+from bica.estimate.rows.soft import Refit, soft_refit
+from bica.estimate.rows.table import RowTable
+from bica.estimate.rows.votes import same_columns, voted
+from bica.model.noise import Noise
+from bica.progress import report
+
+VOTES = 3  # decoding and voting in turn, at most so often a round
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowSettings:
+    """How hard to try."""
+
+    most_rounds: int = 12
+    first_rows: int = 12_000  # with more than twice as many rows, so many come first
+    n_burnt: int = 8
+    n_used: int = 17
+    least_rows: float | None = None  # rows that a source needs; None: 3, or 1 if there are few distinct rows
+    price: Price | None = None  # None: the two-part code
+    forbidden: Forbidden | None = None
+    n_jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowFit:
+    """What the rounds found."""
+
+    columns: tuple[Column, ...]  # the sensors of each source, ascending
+    probability: Numbers
+    probability_error: Numbers  # NaN if interrupted before the refit
+    n_on: Numbers  # the expected number of rows in which each source was on
+    flip_rate: float  # averaged over the sensors if the noise was known
+    objective: float
+    converged: bool
+    interrupted: bool
+
+
+def row_rounds(
+    table: RowTable,
+    start: Pool,
+    noise: Noise | float,
+    rng: np.random.Generator,
+    settings: RowSettings | None = None,
+) -> RowFit:
+    """Learn the sources behind ``table``, from ``start`` on, which may be empty.
+
+    ``noise`` is known, or a number: the first guess of one unknown flip rate. Fixed sources of ``start`` stay as they
+    are. Ctrl-C keeps the best so far. Time goes with the ones of the rows and the sources that share sensors with them,
+    memory with the ones and the activations; threads change nothing but the time.
+
+    >>> from bica.data.patterns import PatternCounts
+    >>> rng = np.random.default_rng(0)
+    >>> activity = rng.random((2000, 2)) < 0.1
+    >>> rows = activity @ np.array([[1, 1, 1, 0, 0], [0, 0, 1, 1, 1]], bool)
+    >>> fit = row_rounds(RowTable.of(PatternCounts.of(rows)), Pool.of(), 0.02, rng)
+    >>> fit.columns, fit.probability.round(1)
+    (((0, 1, 2), (2, 3, 4)), array([0.1, 0.1]))
+    """
+    rounds = Rounds(table, settings or RowSettings(), rng)
+    try:
+        return rounds.run(start, Evidence.of(noise, table.n_sensors))
+    except KeyboardInterrupt:
+        if rounds.best is None:
+            raise
+        return rounds.fit_of(rounds.best, interrupted=True)
+
+
+class Rounds:
+    """The rounds on one table; ``best`` is what to keep if they are interrupted."""
+
+    def __init__(self, table: RowTable, settings: RowSettings, rng: np.random.Generator) -> None:
+        self.table = table
+        self.settings = settings
+        self.rng = rng
+        self.price = settings.price or two_part_code(table.n_sensors, table.n_samples)
+        usual = 1.0 if has_few_rows(table) else 3.0
+        self.least = usual if settings.least_rows is None else settings.least_rows
+        self.best: Explained | Refit | None = None
+        self.converged = False
+
+    def run(self, start: Pool, evidence: Evidence) -> RowFit:
+        """All of it: rounds on some rows, rounds on all, the refit."""
+        first = self.settings.first_rows
+        if self.table.n_samples > 2 * first:
+            some = Rounds(self.table.sample(first, self.rng), replace(self.settings, price=self.price), self.rng)
+            found = some.settle(start, evidence)
+            start, evidence = found.pool, found.evidence
+        state = self.settle(start, evidence)
+        self.best = self._refitted(state)
+        return self.fit_of(self.best, interrupted=False)
+
+    def settle(self, start: Pool, evidence: Evidence) -> Explained:
+        """Rounds until the columns stay the same."""
+        state = unexplained(self.table, evidence, start.merged(), self.settings.n_jobs).decoded()
+        self.best = state
+        for _ in range(self.settings.most_rounds):
+            before = state.pool
+            state = self._round(state)
+            self.best = state
+            report("sources", state.pool.size, None)
+            if same_columns(before, state.pool):
+                self.converged = True
+                break
+        return state
+
+    def _round(self, state: Explained) -> Explained:
+        born = births(state, self.price, self.least, self.rng, self.settings.forbidden)
+        state = replace(state, pool=state.pool.plus(born)).decoded()
+        state = self._voted(state, VOTES)
+        mended = repaired(state, self.price, self.settings.forbidden)
+        if mended is not None:
+            state = self._voted(mended.decoded(), 1)
+        fewer = pruned(state, self.price, self.least)
+        if fewer.pool.size < state.pool.size or mended is not None:
+            fewer = self._voted(fewer.decoded(), 1)
+        return fewer
+
+    def _voted(self, state: Explained, times: int) -> Explained:
+        for _ in range(times):
+            pool = voted(state, self.settings.forbidden)
+            if same_columns(pool, state.pool):
+                break
+            state = replace(state, pool=pool).decoded()
+        return state
+
+    def _refitted(self, state: Explained) -> Refit:
+        """Soft refit; lone sources need its flip rate, and join a second one."""
+        if not state.pool.size:
+            state = self._with_lone(state)
+        settings = self.settings
+        refit = soft_refit(state, settings.n_burnt // 2, settings.n_burnt // 2, self.rng)
+        self.best = refit
+        return soft_refit(self._with_lone(refit.state), settings.n_burnt, settings.n_used, self.rng)
+
+    def _with_lone(self, state: Explained) -> Explained:
+        return replace(state, pool=state.pool.plus(lone_sources(state, self.least, self.settings.forbidden)))
+
+    def fit_of(self, found: Explained | Refit, *, interrupted: bool) -> RowFit:
+        """The result as a value."""
+        state = found.state if isinstance(found, Refit) else found
+        n_on = found.n_on if isinstance(found, Refit) else found.n_on()
+        error = found.probability_error if isinstance(found, Refit) else np.full(state.pool.size, np.nan)
+        return RowFit(
+            tuple(as_columns(state.pool.columns)), state.pool.probability, error, n_on, state.evidence.flip_rate,
+            state.objective(self.price), self.converged and not interrupted, interrupted,
+        )  # fmt: skip
+
+
+__all__ = ["RowFit", "RowSettings", "row_rounds"]
