@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,14 +39,14 @@ class Round:
     interrupted: bool = False
 
 
-def learn_blocks(learner: BlockLearner, noise: Noise, flip_rate: FlipRate | None, n_jobs: int) -> Round:
+def learn_blocks(learner: BlockLearner, start: Round, n_jobs: int) -> Round:
     """Learn until the sources and the flip rate stay; Ctrl-C leaves what the last whole round found."""
-    now = Round(Pool({}), noise, flip_rate)
-    for number in range(MOST_ROUNDS):
+    now = start
+    for _ in range(MOST_ROUNDS):
         try:
-            now = next_round(learner, now, n_jobs, first=number == 0)
+            now = next_round(learner, now, n_jobs, first=not now.pool.sources)
         except KeyboardInterrupt:
-            return Round(now.pool, now.noise, now.flip_rate, interrupted=True)
+            return replace(now, settled=False, interrupted=True)
         if now.settled:
             break
     return now
@@ -62,9 +62,9 @@ def next_round(learner: BlockLearner, now: Round, n_jobs: int, *, first: bool) -
     noise = now.noise.at_least(FIRST_FLIP_RATE) if first else now.noise
     blocks = [*plan.blocks, *(() if first else lone_blocks(plan.crowded, now.pool))]
     learned = list(in_threads(lambda block: learner.learn(block, noise, now.pool), blocks, n_jobs))
-    pool = elected(learned)
-    if first:
-        return Round(pool, now.noise, now.flip_rate)
+    pool = Pool(dict(sorted(({**elected(learned).sources, **undecided(now.pool, blocks)}).items())))
+    if first and pool.sources:
+        return replace(now, pool=pool)
     flip_rate = None if now.flip_rate is None else shifted(now.flip_rate, learned, len(learner.links.neighbours))
     settled = pool.sources.keys() == now.pool.sources.keys()
     if flip_rate is not None and now.flip_rate is not None:
@@ -106,6 +106,18 @@ def elected(learned: Sequence[Learned]) -> Pool:
         if 2 * len(estimates) >= len(voters):
             elected[column] = min(estimates, key=lambda estimate: estimate.error)
     return Pool(elected)
+
+
+def undecided(pool: Pool, blocks: Sequence[Block]) -> dict[Column, Estimate]:
+    """The sources on which no block decides: they are wide, or among sensors with too many neighbours."""
+    anchored: dict[int, list[Block]] = defaultdict(list)
+    for block in blocks:
+        anchored[int(block.sensors[0])].append(block)
+    return {
+        column: estimate
+        for column, estimate in pool.sources.items()
+        if not any(block.decides(column) for sensor in column for block in anchored[sensor])
+    }
 
 
 def shifted(now: FlipRate, learned: Sequence[Learned], n_sensors: int) -> FlipRate:

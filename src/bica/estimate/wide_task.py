@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from bica.data.pairs import PairCounts
 from bica.errors import LimitError
 from bica.estimate.block_learning import BlockLearner
 from bica.estimate.block_rounds import FlipRate, Round, learn_blocks
+from bica.estimate.blocks import Plan
 from bica.estimate.costs import cost_by_size
 from bica.estimate.lattice_task import LATTICE_SENSORS
 from bica.estimate.links import Links
@@ -19,17 +20,20 @@ from bica.estimate.pilot import first_flip_rate
 from bica.estimate.pool import Column, Estimate, Pool
 from bica.estimate.settings import Settings
 from bica.estimate.varying import Varying
+from bica.estimate.wide_sources import wide_sources
 from bica.model.fit import Fit
 from bica.model.intervals import chance_interval
 from bica.model.noise import Noise
 
+MOSTLY = 0.3  # share of sensors in open sets from which on blocks are left out
+FIRST_FLIP_RATE = 0.02
 FIRST_RATE = 0.1  # of a known source whose probability is not
 
 
 def fit_from_blocks(table: Varying, settings: Settings, rng: np.random.Generator) -> Fit:
     """Learn; Ctrl-C keeps the best so far."""
     task = WideTask.of(table, settings)
-    return task.result(task.learn())
+    return task.result(task.learn(rng))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,17 +57,40 @@ class WideTask:
         columns = ColumnBits.of(data)
         return cls(table, BlockLearner(data, columns, links, links.sets(), forbidden, known, fixed, cost), settings)
 
-    def learn(self) -> Round:
-        """Blocks, with the noise as it is known or as they find it."""
+    def learn(self, rng: np.random.Generator) -> Round:
+        """Blocks; where they leave sets open, rows, and the blocks once more beside the wide sources.
+
+        Where most sensors are in open sets the blocks have little to say, and the rows say everything.
+        """
+        plan = Plan.of(self.learner.links)
+        reached_by_rows = len({sensor for sensors in plan.open_sets for sensor in sensors})
+        if reached_by_rows > MOSTLY * self.table.data.n_sensors:
+            return wide_sources(self.learner, self._start(FIRST_FLIP_RATE), rng, self.n_jobs)
+        now = self._blocks(self._start(None))
+        if now.interrupted or not plan.open_sets:
+            return now
+        beside = wide_sources(self.learner, now, rng, self.n_jobs)
+        if beside.interrupted:
+            return beside
+        again = self._blocks(replace(beside, flip_rate=None))  # most rows are explained: they know the noise best
+        return replace(again, flip_rate=beside.flip_rate, settled=again.settled and beside.settled)
+
+    def _blocks(self, start: Round) -> Round:
+        return learn_blocks(self.learner, start, self.n_jobs)
+
+    @property
+    def n_jobs(self) -> int:
+        """How many threads to use."""
+        return self.settings.n_jobs or os.cpu_count() or 1
+
+    def _start(self, rate: float | None) -> Round:
+        """No source yet, and the noise as it is known, or this rate, or else what a few blocks guess."""
         lowest = 0.01 / max(1.0, self.table.data.n_samples * self.table.data.n_sensors)
-        n_jobs = self.settings.n_jobs or os.cpu_count() or 1
         if isinstance(self.settings.noise, Noise):
             self.settings.noise.rates(self.table.whole.n_sensors)  # one value a sensor, or an error
-            noise, flip_rate = self.settings.noise.of_sensors(self.table.places).at_least(lowest), None
-        else:
-            rate = first_flip_rate(self.table.data, self.learner.links, lowest)
-            noise, flip_rate = Noise.flips(rate), FlipRate(rate, 0.0, lowest)
-        return learn_blocks(self.learner, noise, flip_rate, n_jobs)
+            return Round(Pool({}), self.settings.noise.of_sensors(self.table.places).at_least(lowest), None)
+        guess = first_flip_rate(self.table.data, self.learner.links, lowest) if rate is None else rate
+        return Round(Pool({}), Noise.flips(guess), FlipRate(guess, 0.0, lowest))
 
     def result(self, learned: Round) -> Fit:
         """The model of the whole table, with its errors."""
