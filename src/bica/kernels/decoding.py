@@ -74,9 +74,7 @@ def add_source(cost: Costs, active: Words, sensors: int, source: int, price: flo
 
 
 @compiled
-def _fold(
-    cost: Costs, active: Words, folded_cost: Costs, folded_active: Words, if_quiet: float, if_on: float
-) -> None:
+def _fold(cost: Costs, active: Words, folded_cost: Costs, folded_active: Words, if_quiet: float, if_on: float) -> None:
     """Keep the better half of a table at each place: the last sensor quiet, or on."""
     size = folded_cost.size
     for place in range(size):

@@ -200,7 +200,9 @@ def _solve_part(
     for node in range(n_nodes):
         settle(network, puzzle, members)
         now, below = _bounds(network, puzzle, dual, members, cells)
-        if now < best - TIE or (now <= best + TIE and now < np.inf and _ranks_before(puzzle.state, tree.state, members)):
+        if now < best - TIE or (
+            now <= best + TIE and now < np.inf and _ranks_before(puzzle.state, tree.state, members)
+        ):
             best = min(now, best) if best < np.inf else now
             for source in members:
                 tree.state[source] = ON if puzzle.state[source] == ON else OFF
