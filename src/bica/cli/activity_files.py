@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.cli.table_files import check_parquet_names, csv_bytes
-from bica.data.engine import path_literal, plain
+from bica.data.engine import ctrl_c_passing, path_literal, plain
 from bica.errors import OutputError
 from bica.output import whole_file
 
@@ -62,7 +62,8 @@ def csv_lines(activity: NDArray[np.bool_], answered: NDArray[np.bool_]) -> bytes
     lines = np.full((len(activity), max(2 * n_sources, 1)), ord(","), dtype=np.uint8)
     lines[:, 0 : 2 * n_sources : 2] = np.where(answered[:, None], activity.view(np.uint8) + ord("0"), 0)
     lines[:, -1] = ord("\n")
-    return lines[lines != 0].tobytes()
+    content: bytes = lines[lines != 0].tobytes()
+    return content
 
 
 @contextmanager
@@ -73,6 +74,7 @@ def _parquet_rows(target: Path, names: Sequence[str]) -> Iterator[Write]:
         tempfile.TemporaryDirectory(prefix="bica-") as folder,
         duckdb.connect(str(Path(folder) / "rows.db")) as engine,
         _plain_trouble(),
+        ctrl_c_passing(),
     ):
         engine.execute(f"CREATE TABLE gathered ({', '.join(f'c{i} BOOLEAN' for i in places)})")
 

@@ -53,7 +53,6 @@ def decode(
     from bica.cli.activity_files import activity_file
     from bica.cli.decode_summary import Summary
     from bica.cli.files import check_outputs, read_model
-    from bica.cli.screen import note
     from bica.cli.table_files import check_table_names
     from bica.cli.waiting import waiting
     from bica.data.tables import open_table
@@ -72,8 +71,7 @@ def decode(
                     write(found.activity, found.feasible | nearest)
                     summary.add(found)
     except KeyboardInterrupt:
-        note(f"\nstopped after {summary.n_rows} rows")
-        raise
+        raise KeyboardInterrupt(f"after {summary.n_rows} rows") from None
     _tell(summary, mixture.n_sources, output, nearest=nearest, as_json=as_json)
 
 

@@ -50,7 +50,8 @@ class Group:
         """How many cells of each row its activity cannot produce."""
         state = unpacked(active, self.sources.size) @ self.mixing.T
         chosen = self.penalty[np.arange(self.sensors.size), cells, state.astype(np.intp)]
-        return np.isinf(chosen).sum(axis=1)
+        n_wrong: NDArray[np.int64] = np.isinf(chosen).sum(axis=1)
+        return n_wrong
 
     def forgiving(self) -> Group:
         """The same group, in which a cell that cannot be is only dearer than everything else together.

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from bica.data.chunks import MISSING, n_words, unpacked
 from bica.kernels.bits import Words, choose_bits, group_equal, group_small
 
-
 SMALL = 8  # words below so many times the number of rows are counted in a table, not looked for
 
 

@@ -53,7 +53,7 @@ class GroupSolver:
             return False
         n_sensors, n_sources = self.group.mixing.shape
         passes = min(n_rows, n_sensors) + (n_sources if self._table is None else 0)
-        return passes << n_sensors <= n_rows * SEARCH_STEPS * int(self.group.mixing.sum())
+        return bool(passes << n_sensors <= n_rows * SEARCH_STEPS * int(self.group.mixing.sum()))
 
     def _by_table(self, group: Group, cells: NDArray[np.uint8]) -> Solution:
         if self._table is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,4 +69,4 @@ class LatticeTable:
 def _halves(cells: NDArray[np.uint8]) -> list[slice]:
     """The sorted rows by their last cell: between these, no work is shared."""
     cuts = np.searchsorted(cells[:, -1], [0, 1, 2, 3]).tolist()
-    return [slice(start, stop) for start, stop in zip(cuts[:-1], cuts[1:], strict=True) if stop > start]
+    return [slice(start, stop) for start, stop in pairwise(cuts) if stop > start]

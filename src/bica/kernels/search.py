@@ -45,7 +45,7 @@ class Tree(NamedTuple):
 
 @compiled
 def _funds(network: Network, puzzle: Puzzle, dual: Dual, source: int) -> float:
-    total = max(dual.slack[source], 0.0)
+    total: float = max(dual.slack[source], 0.0)
     for k in range(network.first_sensor[source], network.first_sensor[source + 1]):
         if puzzle.n_on[network.sensors[k]] == 0:
             total += dual.pool[network.sensors[k]]
@@ -55,7 +55,7 @@ def _funds(network: Network, puzzle: Puzzle, dual: Dual, source: int) -> float:
 @compiled
 def _pay(network: Network, puzzle: Puzzle, dual: Dual, source: int, amount: float) -> float:
     """Take so much from the slack of the source, then from the pools of its sensors; return what could be paid."""
-    left = amount - min(amount, max(dual.slack[source], 0.0))
+    left: float = amount - min(amount, max(dual.slack[source], 0.0))
     dual.slack[source] -= amount - left
     for k in range(network.first_sensor[source], network.first_sensor[source + 1]):
         sensor = network.sensors[k]
@@ -69,7 +69,7 @@ def _pay(network: Network, puzzle: Puzzle, dual: Dual, source: int, amount: floa
 @compiled
 def _charge(network: Network, puzzle: Puzzle, dual: Dual, sensor: int) -> float:
     """Charge the open sources of a sensor for what it saves, each the same, as much as all of them can pay."""
-    amount = puzzle.worth[sensor]
+    amount: float = puzzle.worth[sensor]
     first, last = network.first_source[sensor], network.first_source[sensor + 1]
     for k in range(first, last):
         if puzzle.state[network.sources[k]] == OPEN:
@@ -181,7 +181,7 @@ def _next_branch(network: Network, puzzle: Puzzle, members: Numbers) -> int:
 @compiled
 def _unexplored(tree: Tree, depth: int) -> float:
     """What no solution can go below in the branches that the search has not entered."""
-    below = tree.bound[depth - 1]
+    below: float = tree.bound[depth - 1]
     for k in range(depth):
         if not tree.is_off[k]:
             below = min(below, tree.bound[k])
@@ -197,7 +197,7 @@ def _solve_part(
     The two differ only where the search was stopped after ``n_nodes`` nodes.
     """
     best, depth, root = np.inf, 0, puzzle.length[0]
-    for node in range(n_nodes):
+    for _ in range(n_nodes):
         settle(network, puzzle, members)
         now, below = _bounds(network, puzzle, dual, members, cells)
         if now < best - TIE or (
@@ -293,7 +293,7 @@ def _solve_row(network: Network, puzzle: Puzzle, dual: Dual, tree: Tree, n_nodes
     gap = 0.0
     members = np.empty(puzzle.state.size, np.int64)
     is_member, is_listed = np.zeros(puzzle.state.size, np.bool_), np.zeros(puzzle.worth.size, np.bool_)
-    for source in everyone:
+    for source in range(puzzle.state.size):
         if puzzle.state[source] == OPEN and not is_member[source]:
             part = np.sort(members[: connected(network, puzzle, source, members, is_member)])
             cells = _cells_of(network, puzzle, part, is_listed)
