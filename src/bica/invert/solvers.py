@@ -15,6 +15,7 @@ from bica.invert.table import TABLE_SENSORS, LatticeTable, fits_table
 from bica.kernels.decoding import TIE
 
 Solver = Literal["auto", "table", "search", "program", "zero-error"]
+SMALL_TABLE = 1 << 22  # cells visited in some milliseconds: not worth a second thought
 SEARCH_STEPS = 40  # passes over the edges of the network that a row takes on average, each edge like a cell of a table
 
 
@@ -53,7 +54,8 @@ class GroupSolver:
             return False
         n_sensors, n_sources = self.group.mixing.shape
         passes = min(n_rows, n_sensors) + (n_sources if self._table is None else 0)
-        return bool(passes << n_sensors <= n_rows * SEARCH_STEPS * int(self.group.mixing.sum()))
+        by_search = n_rows * SEARCH_STEPS * int(self.group.mixing.sum())
+        return passes << n_sensors <= max(SMALL_TABLE, by_search)
 
     def _by_table(self, group: Group, cells: NDArray[np.uint8]) -> Solution:
         if self._table is None:

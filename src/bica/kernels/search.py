@@ -29,7 +29,7 @@ class Dual(NamedTuple):
     """Prices under which every open source just breaks even: what the bound is made of."""
 
     slack: Costs  # (n_sources,), what is left of the price of a source
-    pool: Costs  # (n_sensors,), what is left of the loss at a sensor that shows 0
+    pool: Costs  # (n_sensors,), what is left of the loss at a sensor that shows 0; anything at others
     paid: Costs  # (n_sources,)
 
 
@@ -47,8 +47,9 @@ class Tree(NamedTuple):
 def _funds(network: Network, puzzle: Puzzle, dual: Dual, source: int) -> float:
     total: float = max(dual.slack[source], 0.0)
     for k in range(network.first_sensor[source], network.first_sensor[source + 1]):
-        if puzzle.n_on[network.sensors[k]] == 0:
-            total += dual.pool[network.sensors[k]]
+        sensor = network.sensors[k]
+        if puzzle.n_on[sensor] == 0 and puzzle.worth[sensor] < 0:
+            total += dual.pool[sensor]
     return total
 
 
@@ -59,7 +60,7 @@ def _pay(network: Network, puzzle: Puzzle, dual: Dual, source: int, amount: floa
     dual.slack[source] -= amount - left
     for k in range(network.first_sensor[source], network.first_sensor[source + 1]):
         sensor = network.sensors[k]
-        if left > 0 and puzzle.n_on[sensor] == 0 and dual.pool[sensor] > 0:
+        if left > 0 and puzzle.n_on[sensor] == 0 and puzzle.worth[sensor] < 0:
             taken = min(left, dual.pool[sensor])
             dual.pool[sensor] -= taken
             left -= taken
@@ -90,7 +91,7 @@ def _charge(network: Network, puzzle: Puzzle, dual: Dual, sensor: int) -> float:
 @compiled
 def _open_prices(network: Network, puzzle: Puzzle, dual: Dual, members: Numbers, cells: Numbers) -> None:
     for sensor in cells:
-        dual.pool[sensor] = max(-puzzle.worth[sensor], 0.0)
+        dual.pool[sensor] = -puzzle.worth[sensor]
     for source in members:
         dual.slack[source] = network.price[source]
         if puzzle.state[source] == OPEN and network.price[source] < 0:
@@ -254,6 +255,17 @@ def _row_cost(network: Network, puzzle: Puzzle, penalty: NDArray[np.float64], ce
 
 
 @compiled
+def _sort(items: Numbers, keys: Numbers) -> None:
+    """Sort a few items by their keys, in place; NumPy's sorts take seconds to compile."""
+    for k in range(1, items.size):
+        item, key, place = items[k], keys[k], k
+        while place > 0 and keys[place - 1] > key:
+            items[place], keys[place] = items[place - 1], keys[place - 1]
+            place -= 1
+        items[place], keys[place] = item, key
+
+
+@compiled
 def _cells_of(network: Network, puzzle: Puzzle, members: Numbers, is_listed: NDArray[np.bool_]) -> Numbers:
     """The sensors that the open members decide on; those with the fewest open sources first."""
     n_edges = 0
@@ -269,7 +281,8 @@ def _cells_of(network: Network, puzzle: Puzzle, members: Numbers, is_listed: NDA
                 found[count] = sensor
                 keys[count] = puzzle.n_open[sensor] * is_listed.size + sensor
                 count += 1
-    return found[:count][np.argsort(keys[:count])]
+    _sort(found[:count], keys[:count])
+    return found[:count]
 
 
 @compiled
@@ -295,14 +308,15 @@ def _solve_row(network: Network, puzzle: Puzzle, dual: Dual, tree: Tree, n_nodes
     is_member, is_listed = np.zeros(puzzle.state.size, np.bool_), np.zeros(puzzle.worth.size, np.bool_)
     for source in range(puzzle.state.size):
         if puzzle.state[source] == OPEN and not is_member[source]:
-            part = np.sort(members[: connected(network, puzzle, source, members, is_member)])
+            part = members[: connected(network, puzzle, source, members, is_member)]
+            _sort(part, part.copy())
             cells = _cells_of(network, puzzle, part, is_listed)
             best, below = _solve_part(network, puzzle, dual, tree, part, cells, n_nodes)
             if best == np.inf:
                 return 0.0 if below == np.inf else np.inf
             gap += best - below
             for k in range(part.size):
-                decide(network, puzzle, part[k], tree.state[part[k]])
+                decide(network, puzzle, part[k], np.int64(tree.state[part[k]]))
     return gap
 
 
