@@ -55,7 +55,7 @@ class GroupSolver:
         n_sensors, n_sources = self.group.mixing.shape
         passes = min(n_rows, n_sensors) + (n_sources if self._table is None else 0)
         by_search = n_rows * SEARCH_STEPS * int(self.group.mixing.sum())
-        return passes << n_sensors <= max(SMALL_TABLE, by_search)
+        return bool(passes << n_sensors <= max(SMALL_TABLE, by_search))
 
     def _by_table(self, group: Group, cells: NDArray[np.uint8]) -> Solution:
         if self._table is None:
