@@ -125,7 +125,9 @@ def _run(model: OrMixture, seed: list[int]) -> tuple[float, float, float]:
 
 def main() -> None:
     """Print all tables."""
-    print("# Decoding\n\n    python benchmarks/bench_decoding.py\n\nTwo cores, kernels warm; ratios within one run.\n")
+    print(
+        "# Decoding\n\n    python benchmarks/bench_decoding.py\n\nTwo cores shared with other work, kernels warm; times of table and search on samples are the shortest of five.\n"
+    )
     narrow()
     wide()
     activity_errors()
