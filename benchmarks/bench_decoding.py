@@ -125,8 +125,9 @@ def _run(model: OrMixture, seed: list[int]) -> tuple[float, float, float]:
 
 def main() -> None:
     """Print all tables."""
+    print("# Decoding\n\n    python benchmarks/bench_decoding.py\n")
     print(
-        "# Decoding\n\n    python benchmarks/bench_decoding.py\n\nTwo cores shared with other work, kernels warm; times of table and search on samples are the shortest of five.\n"
+        "Two cores shared with other work, kernels warm; times of table and search on samples are the shortest of five.\n"
     )
     narrow()
     wide()
