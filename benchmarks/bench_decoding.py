@@ -127,7 +127,7 @@ def main() -> None:
     """Print all tables."""
     print("# Decoding\n\n    python benchmarks/bench_decoding.py\n")
     print(
-        "Two cores shared with other work, kernels warm; times of table and search on samples are the shortest of five.\n"
+        "Two cores shared with other work, kernels warm; times of the table and of sampled searches: shortest of five.\n"
     )
     narrow()
     wide()
