@@ -126,9 +126,7 @@ def _run(model: OrMixture, seed: list[int]) -> tuple[float, float, float]:
 def main() -> None:
     """Print all tables."""
     print("# Decoding\n\n    python benchmarks/bench_decoding.py\n")
-    print(
-        "Two cores shared with other work, kernels warm; times of the table and of sampled searches: shortest of five.\n"
-    )
+    print("Two cores shared with other work, kernels warm; table and sampled searches: the shortest of five times.\n")
     narrow()
     wide()
     activity_errors()
