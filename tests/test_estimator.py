@@ -15,8 +15,9 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 import bica
 from bica import BICA, Noise, OrMixture, PatternCounts
-from bica.errors import DataError, InfeasibleError, SettingError
+from bica.errors import BicaWarning, DataError, InfeasibleError, SettingError
 from bica.estimate.findbica import FindBICA
+from bica.invert.decoded import Decoded
 from bica.methods import METHODS
 from bica.model.fit import Fit
 
@@ -226,6 +227,18 @@ def test_rows_that_no_sources_produce_are_refused_by_number():
     with pytest.raises(InfeasibleError, match=r"no set of sources produces rows 1, 3 .*noise='estimate'"):
         silent.transform([[1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0]])
     assert silent.transform(ROWS[:5]).shape == (5, 3)
+
+
+def test_a_refusal_tells_how_far_off_the_rows_are():
+    with pytest.raises(InfeasibleError, match=r"at least 1 of the cells must be wrong"):
+        BICA(noise=0).fit(ROWS).transform([[1, 0, 0, 0]])
+
+
+def test_a_search_that_was_cut_short_is_told(monkeypatch):
+    cut = Decoded(np.zeros((5, 1), np.uint64), np.ones(5), np.full(5, 0.25), np.zeros(5, np.int32), 3)
+    monkeypatch.setattr("bica.estimator.decode", lambda *_: cut)
+    with pytest.warns(BicaWarning, match=r"cut short in 5 rows: .* at most 0\.25"):
+        BICA(noise=0).fit(ROWS).transform(ROWS[:5])
 
 
 def test_many_impossible_rows_are_not_all_named():

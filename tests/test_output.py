@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from bica.errors import BicaError, OutputError
-from bica.output import check_target, write_whole
+from bica.output import check_target, whole_file, write_whole
 
 
 @pytest.fixture
@@ -172,3 +172,22 @@ def test_the_error_is_ours_and_an_ordinary_one(tmp_path):
     with pytest.raises(OSError) as caught:  # noqa: PT011 - the builtin class is the point
         write_whole(tmp_path, "new")
     assert isinstance(caught.value, BicaError)
+
+
+def test_a_draft_moves_into_place_when_all_is_written(target):
+    with whole_file(target) as draft:
+        draft.write_text("piece by piece")
+        assert not target.exists()
+    assert target.read_text() == "piece by piece"
+    assert os.listdir(target.parent) == [target.name]
+
+
+def test_a_draft_vanishes_with_any_error_which_passes_unchanged(target):
+    def break_off():
+        with whole_file(target) as draft:
+            draft.write_text("half")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        break_off()
+    assert os.listdir(target.parent) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,9 +21,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bica.data.chunks import all_observed
 from bica.data.patterns import PatternCounts
 from bica.data.tables import Binarize, open_table
-from bica.errors import DataError, InfeasibleError, SettingError
+from bica.errors import BicaWarning, DataError, InfeasibleError, SettingError
 from bica.estimate.bootstrap import Bootstrap, bootstrap
 from bica.invert.decode import decode
+from bica.invert.decoded import Decoded
 from bica.invert.rows import Rows
 from bica.methods import method_named, settings_of
 from bica.model.diagnosis import Diagnosis
@@ -173,13 +175,16 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """Tell which sources were on in each row: the most probable activity, as 0 and 1 (n_samples, n_sources).
 
         Missing cells may be anything. Rows that no set of sources can produce are refused; with noise there are none.
+        A warning tells of rows whose search was cut short, so that a more probable activity may exist.
         """
         check_is_fitted(self)
         with self._telling():
             rows = self._rows(X)
             found = decode(self.model_, rows.words, rows.seen)
         if not found.feasible.all():
-            raise InfeasibleError(_impossible(np.flatnonzero(~found.feasible)))
+            raise InfeasibleError(_impossible(found))
+        if not found.proven.all():
+            warnings.warn(_unproven(found), BicaWarning, stacklevel=2)
         return found.activity.view(np.int8)
 
     def inverse_transform(self, Y: ArrayLike) -> NDArray[np.int8]:
@@ -344,9 +349,18 @@ def _is_array(X: Any) -> bool:
     return isinstance(X, list | tuple) or issparse(X) or (hasattr(X, "__array__") and not hasattr(X, "columns"))
 
 
-def _impossible(rows: NDArray[np.int64]) -> str:
-    first = ", ".join(map(str, rows[:SHOWN_ROWS])) + (", ..." if len(rows) > SHOWN_ROWS else "")
+def _impossible(found: Decoded) -> str:
+    rows = np.flatnonzero(~found.feasible)
+    more = ", ..." if len(rows) > SHOWN_ROWS else ""
+    first, n_wrong = (", ".join(map(str, numbers[:SHOWN_ROWS])) + more for numbers in (rows, found.n_wrong[rows]))
     return (
-        f"no set of sources produces {'row' if len(rows) == 1 else 'rows'} {first} when sensors never err; "
-        "fit with noise='estimate' or a rate such as noise=0.01"
+        f"no set of sources produces {'row' if len(rows) == 1 else 'rows'} {first} when sensors never err (at least "
+        f"{n_wrong} of the cells must be wrong); fit with noise='estimate' or a rate such as noise=0.01"
+    )
+
+
+def _unproven(found: Decoded) -> str:
+    return (
+        f"the search was cut short in {(~found.proven).sum()} rows: a better activity may exist there, by at most "
+        f"{found.gap.max():.3g} in its log probability"
     )

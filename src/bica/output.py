@@ -19,13 +19,35 @@ def write_whole(path: str | Path, content: str | bytes, *, overwrite: bool = Fal
     >>> os.listdir(folder.name)
     ['note.txt']
     """
-    target = check_target(path, overwrite=overwrite)
     with _plainly(path):
         data = content.encode() if isinstance(content, str) else content
-        if _is_device(target):  # a pipe or /dev/null is written into, never replaced
-            target.write_bytes(data)
-        else:
-            _move_into_place(target, data)
+    with whole_file(path, overwrite=overwrite) as draft, _plainly(path), open(draft, "wb") as file:
+        file.write(data)
+
+
+@contextmanager
+def whole_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """A draft beside ``path`` to write into, piece by piece; it moves there at the end, or vanishes with an error.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> folder = TemporaryDirectory()
+    >>> with whole_file(Path(folder.name) / "note.txt") as draft:
+    ...     _ = draft.write_text("all of it")
+    >>> os.listdir(folder.name)
+    ['note.txt']
+    """
+    target = check_target(path, overwrite=overwrite)
+    if _is_device(target):  # a pipe or /dev/null is written into, never replaced
+        yield target
+        return
+    draft = target.with_name(f".bica-{secrets.token_hex(8)}")  # in the same folder: a move within it is one step
+    try:
+        yield draft
+        with _plainly(path):
+            _move_into_place(draft, target)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
@@ -59,16 +81,9 @@ def _is_device(target: Path) -> bool:
     return target.exists() and not target.is_file()
 
 
-def _move_into_place(target: Path, content: bytes) -> None:
-    draft = target.with_name(f".bica-{secrets.token_hex(8)}")  # in the same folder: a move within it is one step
-    try:
-        with open(draft, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, draft)
-        os.replace(draft, target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+def _move_into_place(draft: Path, target: Path) -> None:
+    with open(draft, "rb+") as file:
+        os.fsync(file.fileno())
+    if target.exists():
+        shutil.copymode(target, draft)
+    os.replace(draft, target)

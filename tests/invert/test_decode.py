@@ -60,9 +60,11 @@ def test_the_random_problems_cover_the_hard_cases():
     assert sum(isinstance(model.noise.miss, tuple) and len(set(model.noise.miss)) > 1 for model, _ in PROBLEMS) > 50
 
 
-def test_the_table_finds_what_trying_everything_finds():
+@pytest.mark.parametrize("solver", ["table", "search"])
+def test_table_and_search_find_what_trying_everything_finds(solver):
     for model, cells in PROBLEMS:
-        found = decode(model, *words_of(cells), solver="table")
+        found = decode(model, *words_of(cells), solver=solver)
+        assert found.proven.all()
         cost, activity = slow(model, cells)
         np.testing.assert_allclose(found.cost, cost, rtol=0, atol=1e-8)
         np.testing.assert_array_equal(found.activity, activity)
@@ -101,12 +103,13 @@ def problems(draw):
 
 @settings(max_examples=100)
 @given(problems())
-def test_the_table_matches_the_definition(problem):
+def test_table_and_search_match_the_definition(problem):
     model, cells = problem
     cost, activity = slow(model, cells)
-    found = decode(model, *words_of(cells), solver="table")
-    np.testing.assert_allclose(found.cost, cost, rtol=0, atol=1e-8)
-    np.testing.assert_array_equal(found.activity, activity)
+    for solver in ("table", "search"):
+        found = decode(model, *words_of(cells), solver=solver)
+        np.testing.assert_allclose(found.cost, cost, rtol=0, atol=1e-8)
+        np.testing.assert_array_equal(found.activity, activity)
 
 
 def every_row(n_sensors):
@@ -185,14 +188,15 @@ def test_groups_of_a_wide_model_are_decoded_alone():
     np.testing.assert_array_equal(whole.activity, by_program.activity)  # no two sources cost the same here
 
 
-def test_a_table_holds_more_than_64_sources():
+def test_table_and_search_hold_more_than_64_sources():
     rng = np.random.default_rng(9)
     mixing = np.unique(every_row(7)[1:], axis=0).T  # all 127 columns
     model = OrMixture(mixing, rng.uniform(0.01, 0.3, 127), Noise(0.02, 0.05))
     rows = packed(every_row(7))
-    table, program = (decode(model, rows, solver=solver) for solver in ("table", "program"))
+    table, search, program = (decode(model, rows, solver=solver) for solver in ("table", "search", "program"))
     np.testing.assert_allclose(table.cost, program.cost, rtol=0, atol=1e-8)
     np.testing.assert_array_equal(table.activity, program.activity)
+    np.testing.assert_array_equal(table.activity, search.activity)
 
 
 def test_both_solvers_agree_without_noise_on_twenty_sensors():
@@ -218,13 +222,14 @@ def test_a_source_that_is_always_on_cuts_the_network_where_it_covers_it():
     np.testing.assert_allclose(table.cost, program.cost, rtol=0, atol=1e-8)
 
 
-def test_a_group_past_twenty_sensors_goes_to_the_integer_program():
+def test_a_group_past_24_sensors_goes_to_the_search():
     rng = np.random.default_rng(4)
-    model = OrMixture(chain(24), rng.uniform(0.1, 0.3, 23), Noise.flips(0.01))
+    model = OrMixture(chain(26), rng.uniform(0.1, 0.3, 25), Noise.flips(0.01))
     rows = packed(model.sample(20, rng))
     found = decode(model, rows)
+    assert found.proven.all()
     np.testing.assert_array_equal(found.activity, decode(model, rows, solver="program").activity)
-    with pytest.raises(SettingError, match="24 connected sensors"):
+    with pytest.raises(SettingError, match="26 connected sensors"):
         decode(model, rows, solver="table")
 
 
@@ -252,5 +257,5 @@ def test_words_of_another_width_are_refused(n_sensors, n_words):
 
 
 def test_an_unknown_solver_is_refused():
-    with pytest.raises(SettingError, match="'auto', 'table', 'program'"):
+    with pytest.raises(SettingError, match="'auto', 'table', 'search', 'program', 'zero-error'"):
         decode(OrMixture([[1], [1]], [0.2]), np.zeros((3, 1), np.uint64), solver="guess")

@@ -9,6 +9,7 @@ from bica.kernels.bits import (
     choose_bits,
     count_into_histogram,
     group_equal,
+    group_small,
     pack_columns,
     pack_sparse,
     split_bits,
@@ -91,6 +92,15 @@ def test_equal_rows_get_equal_numbers_in_the_order_of_appearance(keys):
     assert n_groups == len(firsts)
     assert group.tolist() == numbers
     assert first[:n_groups].tolist() == firsts
+
+
+@given(st.lists(st.integers(0, 9), max_size=30))
+def test_small_words_are_numbered_by_size(words):
+    distinct = sorted(set(words))
+    first, group = np.full(len(words), -1), np.full(len(words), -1)
+    assert group_small(np.array(words, np.uint64), np.full(10, -1), first, group) == len(distinct)
+    assert group.tolist() == [distinct.index(word) for word in words]
+    assert first[: len(distinct)].tolist() == [words.index(word) for word in distinct]
 
 
 @pytest.mark.parametrize("step", [1, 2**20, 2**32, 2**58])

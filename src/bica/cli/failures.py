@@ -26,9 +26,9 @@ def plain_errors() -> Iterator[None]:
         sys.stdout.flush()  # a full disk or a closed pipe shows here, not when the interpreter is gone
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:  # which may tell how far the work had come
         click.echo(err=True)  # the terminal has just shown ^C
-        _leave("interrupted; no file was left half-written", INTERRUPTED)
+        _leave(f"{' '.join(['interrupted', *map(str, stop.args)])}; no file was left half-written", INTERRUPTED)
     except BrokenPipeError:
         _leave_quietly()
     except Exception as error:  # noqa: BLE001 (the last stop: nothing above could tell it better)

@@ -54,12 +54,17 @@ def csv_bytes(rows: NDArray[np.bool_], names: Sequence[str]) -> bytes:
     return header.getvalue().encode() + lines.tobytes()
 
 
+def check_parquet_names(names: Sequence[str]) -> None:
+    """Refuse names that Parquet would mix up."""
+    if not names or len({name.casefold() for name in names}) < len(names):
+        raise SettingError("Parquet needs columns whose names differ in more than case; write a .csv instead")
+
+
 def parquet_bytes(rows: NDArray[np.bool_], names: Sequence[str]) -> bytes:
     """Boolean columns, written by DuckDB."""
     import duckdb
 
-    if not names or len({name.casefold() for name in names}) < len(names):
-        raise SettingError("Parquet needs columns whose names differ in more than case; write a .csv instead")
+    check_parquet_names(names)
     columns = {name: np.ascontiguousarray(column) for name, column in zip(names, rows.T, strict=True)}
     with tempfile.TemporaryDirectory() as folder, duckdb.connect() as connection:
         target = Path(folder) / "table.parquet"

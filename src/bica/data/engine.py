@@ -30,11 +30,29 @@ def batches_of_query(path: Path, sql: str, n_rows: int) -> Iterator[list[Row]]:
     """The result of a query over a file, so many rows at a time, in the order of the file."""
     try:
         with connection() as engine:
-            engine.execute(sql)
-            while rows := engine.fetchmany(n_rows):
+            with ctrl_c_passing():
+                engine.execute(sql)
+            while rows := _more(engine, n_rows):
                 yield rows
     except duckdb.Error as error:
         raise DataError(f"{path} cannot be read: {plain(error)}") from None
+
+
+def _more(engine: duckdb.DuckDBPyConnection, n_rows: int) -> list[Row]:
+    with ctrl_c_passing():
+        rows: list[Row] = engine.fetchmany(n_rows)
+        return rows
+
+
+@contextmanager
+def ctrl_c_passing() -> Iterator[None]:
+    """The engine tells of Ctrl-C by an error of its own; let it be what it is everywhere else."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) == "Query interrupted":
+            raise KeyboardInterrupt from None
+        raise
 
 
 def plain(error: duckdb.Error) -> str:

@@ -2,45 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import all_observed, n_words
+from bica.data.chunks import all_observed, n_words, packed
 from bica.errors import DataError, SettingError
-from bica.invert.groups import Group, changing, groups_of
-from bica.invert.program import decode_by_program
+from bica.invert.decoded import Decoded
+from bica.invert.groups import changing, groups_of
 from bica.invert.rows import Rows
-from bica.invert.table import TABLE_SENSORS, decode_by_table, fits_table
+from bica.invert.solvers import GroupSolver, Solver
 from bica.kernels.bits import Words
-from bica.kernels.decoding import TIE
+from bica.kernels.decoding import spread_bits
+from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 
-Solver = Literal["auto", "table", "program"]
 
-
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """The most probable activity behind each row."""
-
-    activity: NDArray[np.bool_]  # (n_rows, n_sources); all off where the row is impossible
-    cost: NDArray[np.float64]  # (n_rows,), -log of the chance of that activity and the row together; else infinite
-
-    @property
-    def feasible(self) -> NDArray[np.bool_]:
-        """Which rows the model can produce at all; without noise that need not be every one."""
-        return np.isfinite(self.cost)
-
-
-def decode(model: OrMixture, words: Words, observed: Words | None = None, *, solver: Solver = "auto") -> Decoded:
+def decode(
+    model: OrMixture, words: Words, observed: Words | None = None, *, solver: Solver = "auto", nearest: bool = False
+) -> Decoded:
     """Find the most probable activity behind each row of bit sets; cells that were not observed may be anything.
 
-    Equal rows are decoded once, and parts of the model that share no source are decoded alone. A part of at
-    most 20 sensors is solved by a table over all their sets, a larger one by an integer program for each of its
-    distinct rows; ``solver`` insists on one of the two. The table breaks ties by the fewest active
-    sources, then by the smallest number that their bits spell; the program finds some activity of the same cost.
+    Equal rows are decoded once, and parts of the model that share no source are decoded alone. Each part is solved
+    by the "table" over all sets of its sensors (up to 24), by the "search" (branch and bound) or by the paper's
+    integer "program" for each of its distinct rows; "auto" takes the cheaper of the first two. Both break ties by
+    the fewest active sources, then by the smallest number that their bits spell; the program finds some activity of
+    the same cost. "zero-error" is the paper's answer where the noise is unknown: sensors are taken to never err,
+    whatever the model says.
+
+    A row that no set of sources can produce is reported as such; with ``nearest`` its activity is that with the
+    fewest wrong cells, the most probable one of these.
 
     >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
     >>> found = decode(model, np.array([[0], [1], [2], [3]], dtype=np.uint64))
@@ -49,48 +41,68 @@ def decode(model: OrMixture, words: Words, observed: Words | None = None, *, sol
            [1, 0],
            [0, 0],
            [0, 1]])
-    >>> found.feasible
-    array([ True,  True, False,  True])
+    >>> found.feasible, found.n_wrong
+    (array([ True,  True, False,  True]), array([0, 0, 1, 0], dtype=int32))
     """
-    _check(model, words, words if observed is None else observed, solver)
-    seen = np.broadcast_to(all_observed(model.n_sensors), words.shape) if observed is None else observed
-    rows = Rows(words & seen, seen)
-    first, pattern = rows.distinct()
-    activity, cost = _decode_distinct(model, rows.pick(first), solver)
-    return Decoded(activity[pattern], cost[pattern])
+    return Decoder(model, solver).decode(words, observed, nearest=nearest)
 
 
-def _check(model: OrMixture, words: Words, observed: Words, solver: Solver) -> None:
-    if solver not in get_args(Solver):
-        raise SettingError(f"solver is {solver!r}; it can be {', '.join(map(repr, get_args(Solver)))}")
+class Decoder:
+    """A model made ready for decoding one batch of rows after the other; its tables are built once."""
+
+    def __init__(self, model: OrMixture, solver: Solver = "auto") -> None:
+        if solver not in get_args(Solver):
+            raise SettingError(f"solver is {solver!r}; it can be {', '.join(map(repr, get_args(Solver)))}")
+        self.model = model.with_noise(Noise()) if solver == "zero-error" else model
+        self._groups = [GroupSolver(group, solver) for group in groups_of(self.model)]
+
+    def decode(self, words: Words, observed: Words | None = None, *, nearest: bool = False) -> Decoded:
+        """As the function ``decode``: the most probable activity behind each row."""
+        _check(self.model, words, words if observed is None else observed)
+        seen = np.broadcast_to(all_observed(self.model.n_sensors), words.shape) if observed is None else observed
+        rows = Rows(words & seen, seen)
+        first, number = rows.distinct()
+        found = self._decode_distinct(rows.pick(first), nearest)
+        return Decoded(
+            found.active[number], found.cost[number], found.gap[number], found.n_wrong[number], self.model.n_sources
+        )
+
+    def _decode_distinct(self, rows: Rows, nearest: bool) -> Decoded:
+        chance = self.model.probability
+        n_rows = len(rows.words)
+        active = packed(np.tile(chance == 1, (n_rows, 1)))
+        cost = np.full(n_rows, -np.log1p(-chance[changing(self.model)]).sum())
+        gap, n_wrong = np.zeros(n_rows), np.zeros(n_rows, np.int32)
+        for solver in self._groups:
+            part = rows.of_sensors(solver.group.sensors)
+            first, pattern = part.distinct()
+            found = _solve(solver, part.pick(first).cells(solver.group.sensors.size))
+            spread_bits(found.active[pattern], solver.group.sources, active)
+            cost += found.cost[pattern]
+            gap += found.gap[pattern]
+            n_wrong += found.n_wrong[pattern]
+        if not nearest:
+            active[np.isinf(cost)] = 0
+        return Decoded(active, cost, gap, n_wrong, self.model.n_sources)
+
+
+def _solve(solver: GroupSolver, cells: NDArray[np.uint8]) -> Decoded:
+    """The rows of one group; one that is impossible comes with its nearest explanation."""
+    found = solver.solve(cells)
+    n_wrong = np.zeros(len(cells), np.int32)
+    rows = np.flatnonzero(np.isinf(found.cost))
+    if rows.size:
+        near = solver.nearest(cells[rows])
+        n_wrong[rows] = solver.group.n_wrong(near.active, cells[rows])
+        # a search that was stopped may have missed that a row is possible
+        found.cost[rows] = np.where(n_wrong[rows] == 0, near.cost, np.inf)
+        found.active[rows], found.gap[rows] = near.active, near.gap
+    return Decoded(found.active, found.cost, found.gap, n_wrong, solver.group.sources.size)
+
+
+def _check(model: OrMixture, words: Words, observed: Words) -> None:
     if words.ndim != 2 or words.shape[1] != n_words(model.n_sensors) or observed.shape != words.shape:
         raise DataError(
             f"a row of {model.n_sensors} sensors takes {n_words(model.n_sensors)} words, "
             f"but words has shape {words.shape} and observed {observed.shape}"
         )
-
-
-def _decode_distinct(model: OrMixture, rows: Rows, solver: Solver) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    activity = np.tile(model.probability == 1, (len(rows.words), 1))
-    cost = np.full(len(rows.words), -np.log1p(-model.probability[changing(model)]).sum())
-    for group in groups_of(model):
-        part = rows.of_sensors(group.sensors)
-        first, pattern = part.distinct()
-        cells = part.pick(first).cells(group.sensors.size)
-        found = _decode_group(group, cells, solver)
-        activity[:, group.sources] = found[pattern]
-        cost += group.cost(found, cells)[pattern]
-    activity[np.isinf(cost)] = False
-    return activity, cost
-
-
-def _decode_group(group: Group, cells: NDArray[np.uint8], solver: Solver) -> NDArray[np.bool_]:
-    if not group.mixing.any():  # no cell tells anything: what is likelier than not is on
-        return np.tile(group.price < -TIE, (len(cells), 1))
-    if solver == "table" and not fits_table(group):
-        raise SettingError(
-            f"a table cannot hold {group.sensors.size} connected sensors with {group.sources.size} sources "
-            f"(it ends at {TABLE_SENSORS} sensors); use solver='auto' or 'program'"
-        )
-    by_program = solver == "program" or not fits_table(group)
-    return decode_by_program(group, cells) if by_program else decode_by_table(group, cells)

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING
+from bica.data.chunks import MISSING, unpacked
+from bica.kernels.bits import Words
 from bica.model.distribution import connected_groups
 from bica.model.or_mixture import OrMixture
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """What every solver returns: a cheapest activity behind each row of a group."""
+
+    active: Words  # (n_rows, n_words), bit j is the group's source j; anything where the row is impossible
+    cost: NDArray[np.float64]  # (n_rows,), infinite where no activity is possible, or none was found
+    gap: NDArray[np.float64]  # (n_rows,), how much cheaper an unknown activity could still be; 0: proven
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +37,30 @@ class Group:
     price: NDArray[np.float64]  # (n_sources,), log((1 - p) / p)
     penalty: NDArray[np.float64]  # (n_sensors, 3, 2), by the cell shown (0, 1 or missing) and the sensor's true state
 
-    def cost(self, activity: NDArray[np.bool_], cells: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """The cost of each row of ``activity`` behind the same row of ``cells``; infinite where it is impossible."""
-        total: NDArray[np.float64] = activity @ self.price
+    def solution(self, active: Words, cells: NDArray[np.uint8]) -> Solution:
+        """These activities, proven by their solver, with their cost behind each row of cells."""
+        activity = unpacked(active, self.sources.size)
+        cost: NDArray[np.float64] = activity @ self.price
         for reached_by, penalty, shown in zip(self.mixing, self.penalty, cells.T, strict=True):
             state = activity @ reached_by  # on booleans, @ is exactly OR over ANDs
-            total += penalty[shown, state.astype(np.intp)]
-        return total
+            cost += penalty[shown, state.astype(np.intp)]
+        return Solution(active, cost, np.zeros(len(cells)))
+
+    def n_wrong(self, active: Words, cells: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """How many cells of each row its activity cannot produce."""
+        state = unpacked(active, self.sources.size) @ self.mixing.T
+        chosen = self.penalty[np.arange(self.sensors.size), cells, state.astype(np.intp)]
+        n_wrong: NDArray[np.int64] = np.isinf(chosen).sum(axis=1)
+        return n_wrong
+
+    def forgiving(self) -> Group:
+        """The same group, in which a cell that cannot be is only dearer than everything else together.
+
+        Its cheapest activity has the fewest impossible cells, and is the most probable of those that do.
+        """
+        possible = np.where(np.isinf(self.penalty), 0.0, self.penalty)
+        dear = 1 + np.abs(self.price).sum() + possible.max(axis=(1, 2)).sum()
+        return replace(self, penalty=np.where(np.isinf(self.penalty), dear, self.penalty))
 
 
 def groups_of(model: OrMixture) -> Iterator[Group]:

@@ -5,23 +5,24 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, hstack, vstack
 
+from bica.data.chunks import packed
 from bica.errors import LimitError
-from bica.invert.groups import Group
+from bica.invert.groups import Group, Solution
 from bica.progress import tracked
 
 SCALE = 1024.0  # HiGHS stops within 1e-6 of the optimum whatever the relative gap; this makes it 1e-9
 
 
-def decode_by_program(group: Group, cells: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """A cheapest activity behind each row of cells, with ties left to the solver: (n_rows, n_sources).
+def solve_by_program(group: Group, cells: NDArray[np.uint8]) -> Solution:
+    """A cheapest activity behind each row of cells, with ties left to the solver.
 
-    Each row is one integer program for HiGHS: usually milliseconds, at worst exponential time. Where no activity
-    is possible, an empty one is returned.
+    Each row is one integer program for HiGHS: usually milliseconds, at worst exponential time. Where sensors never
+    err it is the paper's program of the zero-error case, otherwise that of the noisy one.
     """
     activity = np.zeros((len(cells), group.sources.size), dtype=bool)
     for row, shown in enumerate(tracked(cells, "solving integer programs", len(cells))):
         activity[row] = _cheapest(group, group.penalty[np.arange(len(shown)), shown])
-    return activity
+    return group.solution(packed(activity), cells)
 
 
 def _cheapest(group: Group, penalty: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import MISSING, n_words, unpacked
-from bica.kernels.bits import Words, group_equal
-from bica.kernels.decoding import take_bits
+from bica.kernels.bits import Words, choose_bits, group_equal, group_small
+
+SMALL = 8  # words below so many times the number of rows are counted in a table, not looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,13 @@ class Rows:
         >>> Rows(words, words).distinct()
         (array([0, 1]), array([0, 1, 0]))
         """
-        keys = np.hstack([self.words, self.seen])
+        if len(self.words) and (self.seen == self.seen[0]).all():
+            keys = self.words
+            top = int(keys.max())
+            if keys.shape[1] == 1 and top < SMALL * len(keys):
+                return _numbered(keys[:, 0], top)
+        else:
+            keys = np.hstack([self.words, self.seen])
         first, number = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
         return first[: group_equal(keys, first, number)], number
 
@@ -37,11 +44,18 @@ class Rows:
     def of_sensors(self, sensors: NDArray[np.int64]) -> Rows:
         """What these sensors showed."""
         taken = np.zeros((2, len(self.words), n_words(sensors.size)), np.uint64)
-        take_bits(self.words, sensors, taken[0])
-        take_bits(self.seen, sensors, taken[1])
+        choose_bits(self.words, sensors, taken[0])
+        choose_bits(self.seen, sensors, taken[1])
         return Rows(taken[0], taken[1])
 
     def cells(self, n_sensors: int) -> NDArray[np.uint8]:
         """The rows unpacked: (n_rows, n_sensors) of 0, 1 and ``MISSING``."""
         on, seen = unpacked(self.words, n_sensors), unpacked(self.seen, n_sensors)
         return np.where(seen, on.view(np.uint8), np.uint8(MISSING))
+
+
+def _numbered(words: NDArray[np.uint64], top: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Number the distinct words by size, which are at most ``top``."""
+    place, number = np.full(top + 1, -1, np.int64), np.empty(len(words), np.int64)
+    first = np.empty(min(top + 1, len(words)), np.int64)
+    return first[: group_small(words, place, first, number)], number

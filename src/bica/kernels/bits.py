@@ -109,3 +109,22 @@ def group_equal(keys: Words, first: NDArray[np.int64], group: NDArray[np.int64])
             n_groups += 1
         group[row] = slots[slot]
     return n_groups
+
+
+@compiled
+def group_small(
+    words: NDArray[np.uint64], place: NDArray[np.int64], first: NDArray[np.int64], group: NDArray[np.int64]
+) -> int:
+    """As ``group_equal`` for words that are indices into ``place``, which is all -1; distinct ones rise."""
+    for row in range(words.size):
+        if place[words[row]] < 0:
+            place[words[row]] = row
+    n_groups = 0
+    for word in range(place.size):
+        if place[word] >= 0:
+            first[n_groups] = place[word]
+            place[word] = n_groups
+            n_groups += 1
+    for row in range(words.size):
+        group[row] = place[words[row]]
+    return n_groups

@@ -15,12 +15,22 @@ Costs = NDArray[np.float64]
 
 
 @compiled
-def take_bits(words: Words, columns: NDArray[np.int64], taken: Words) -> None:
-    """Make bit ``k`` of each row of ``taken``, which is all zero, that row's bit ``columns[k]`` of ``words``."""
+def spread_bits(words: Words, columns: NDArray[np.int64], spread: Words) -> None:
+    """Set bit ``columns[k]`` of a row of ``spread`` where bit ``k`` of the same row of ``words`` is set."""
     for row in range(words.shape[0]):
         for k in range(columns.size):
-            bit = (words[row, columns[k] // 64] >> np.uint64(columns[k] % 64)) & np.uint64(1)
-            taken[row, k // 64] |= bit << np.uint64(k % 64)
+            bit = (words[row, k // 64] >> np.uint64(k % 64)) & np.uint64(1)
+            spread[row, columns[k] // 64] |= bit << np.uint64(columns[k] % 64)
+
+
+@compiled
+def fold_keys(cells: Cells, keys: NDArray[np.uint64]) -> None:
+    """A number for each row of at most 32 cells; sorted by it, rows with the same last cells stand together."""
+    for row in range(cells.shape[0]):
+        key = np.uint64(0)
+        for sensor in range(cells.shape[1]):
+            key |= np.uint64(cells[row, sensor]) << np.uint64(2 * sensor)
+        keys[row] = key
 
 
 @compiled
@@ -64,32 +74,43 @@ def add_source(cost: Costs, active: Words, sensors: int, source: int, price: flo
 
 
 @compiled
-def _fold(cost: Costs, active: Words, size: int, if_quiet: float, if_on: float) -> None:
-    """Fill ``[size:2 * size]`` with the better half of ``[2 * size:4 * size]`` at each place."""
-    for place in range(size, 2 * size):
-        quiet, on = place + size, place + 2 * size
-        value_quiet, value_on = cost[quiet] + if_quiet, cost[on] + if_on
+def _fold(cost: Costs, active: Words, folded_cost: Costs, folded_active: Words, if_quiet: float, if_on: float) -> None:
+    """Keep the better half of a table at each place: the last sensor quiet, or on."""
+    size = folded_cost.size
+    for place in range(size):
+        value_quiet, value_on = cost[place] + if_quiet, cost[place + size] + if_on
         is_on = value_on < value_quiet - TIE
-        if not is_on and value_on <= value_quiet + TIE:
-            is_on = _ranks_before(active[on], active[quiet])
-        cost[place] = value_on if is_on else value_quiet
-        active[place] = active[on if is_on else quiet]
+        if not is_on and value_on <= value_quiet + TIE and value_on < np.inf:
+            is_on = _ranks_before(active[place + size], active[place])
+        folded_cost[place] = value_on if is_on else value_quiet
+        better = place + size if is_on else place
+        for word in range(active.shape[1]):
+            folded_active[place, word] = active[better, word]
 
 
 @compiled
-def decode_cells(cost: Costs, active: Words, penalty: NDArray[np.float64], cells: Cells, best: Words) -> None:
-    """Find the cheapest activity behind each row of cells, given ``penalty[sensor, cell, state]``.
+def decode_cells(
+    cost: Costs, active: Words, penalty: NDArray[np.float64], cells: Cells, best: Words, least: Costs
+) -> None:
+    """Find the cheapest activity behind each row of cells and its cost, given ``penalty[sensor, cell, state]``.
 
-    The table of 2^m sets stands in the upper half of ``cost`` and ``active``. Each sensor, the last one first,
-    halves it into the free space below, down to one entry. Rows sorted by their last cells first share the
-    halvings of the cells they have in common: time 2^m for one row, m 2^m for all possible ones.
+    Each sensor, the last one first, halves the table, down to one entry. Rows that are sorted by their last cells
+    first share the halvings of the cells they have in common: time 2^m for one row, m 2^m for all possible ones.
     """
     n_rows, n_sensors = cells.shape
+    half_cost, half_active = np.empty(cost.size), np.empty(active.shape, np.uint64)  # [size:2 * size] for each size
     for row in range(n_rows):
         changed = n_sensors
         while row > 0 and changed > 0 and cells[row, changed - 1] == cells[row - 1, changed - 1]:
             changed -= 1
         for sensor in range(changed - 1, -1, -1):
+            size = 1 << sensor
             price = penalty[sensor, cells[row, sensor]]
-            _fold(cost, active, 1 << sensor, price[0], price[1])
-        best[row] = active[1]
+            here = slice(size, 2 * size)
+            if sensor == n_sensors - 1:
+                _fold(cost, active, half_cost[here], half_active[here], price[0], price[1])
+            else:
+                whole = slice(2 * size, 4 * size)
+                _fold(half_cost[whole], half_active[whole], half_cost[here], half_active[here], price[0], price[1])
+        best[row] = half_active[1]
+        least[row] = half_cost[1]
