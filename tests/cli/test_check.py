@@ -66,22 +66,26 @@ def test_thresholds_weights_and_standard_input_are_as_in_fit(run):
     assert (told["table"]["n_samples"], told["table"]["n_sensors"]) == (5, 2)
 
 
-def test_a_wide_table_is_left_to_findbica(run, tmp_path):
+def test_a_wide_table_is_learned_from_blocks(run, tmp_path):
     names = [f"x{i}" for i in range(21)]
     wide = written(tmp_path / "wide.csv", np.random.default_rng(0).random((60, 21)) < 0.4, names)
     told = json.loads(run("check", wide, "--json").stdout)
-    assert told["forecast"]["method"] == "findbica"
-    assert told["forecast"]["seconds"] is None
+    assert told["forecast"]["method"] == "likelihood"
+    assert 0 < told["forecast"]["seconds"] < 60
+    assert 0 < told["forecast"]["megabytes"] < 10
+    assert "from blocks of sensors" in told["forecast"]["sentence"]
 
 
-def test_a_wide_table_with_gaps_has_no_method(run, tmp_path):
-    rows = (np.random.default_rng(0).random((60, 21)) < 0.4).astype(int).astype(str)
-    rows[0, 0] = ""
-    lines = [",".join(f"x{i}" for i in range(21)), *(",".join(row) for row in rows)]
-    (tmp_path / "wide.csv").write_text("\n".join(lines) + "\n")
-    shown = run("check", tmp_path / "wide.csv", "--fit")
-    assert shown.exit_code == 0
-    assert "no other method takes missing cells" in " ".join(shown.stdout.split())
+def test_a_wider_and_longer_table_takes_more(run, tmp_path):
+    def told(n_rows, n_sensors):
+        rows = np.random.default_rng(0).random((n_rows, n_sensors)) < 0.4
+        path = written(tmp_path / f"{n_rows}-{n_sensors}.csv", rows, [f"x{i}" for i in range(n_sensors)])
+        return json.loads(run("check", path, "--json").stdout)["forecast"]
+
+    small, wide, long = told(60, 30), told(60, 60), told(240, 30)
+    for more in (wide, long):
+        assert more["seconds"] > small["seconds"]
+        assert more["megabytes"] > small["megabytes"]
 
 
 def test_a_table_that_cannot_be_read_is_refused(run, tmp_path):

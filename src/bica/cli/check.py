@@ -36,7 +36,7 @@ def check(
         counts = PatternCounts.of(table, sample_weight=weights, binarize=binarize)
         diagnosis = Diagnosis.of(counts)
     ahead = forecast(diagnosis.table)
-    if with_fit and ahead.method is not None:
+    if with_fit:
         with waiting("learning the sources", compiles=False):
             fit = method_named(ahead.method).fit(counts, np.random.default_rng(0))
             diagnosis = Diagnosis.of(counts, fit)
