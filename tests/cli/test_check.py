@@ -35,7 +35,7 @@ def test_a_table_is_looked_at_without_a_fit(run, table, monkeypatch):
     shown = run("check", table)
     assert (shown.exit_code, shown.stderr) == (0, "")
     quiet = f"in {100 * (~ROWS.any(axis=1)).mean():.3g} % of the rows every sensor is quiet"
-    for part in ("open: so far nothing", "2000 rows of 3 sensors, 4 distinct", quiet, "method likelihood, exact"):
+    for part in ("open: so far nothing", "2000 rows of 3 sensors, 4 distinct", quiet, "method likelihood, all sensors"):
         assert part in shown.stdout
 
 

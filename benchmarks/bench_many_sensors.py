@@ -1,6 +1,6 @@
 """Tables of many sensors: narrow sources, noise unknown; FastICA, told the number of sources, in the same run.
 
-python benchmarks/bench_wide.py > benchmarks/results/wide.md
+python benchmarks/bench_many_sensors.py > benchmarks/results/many_sensors.md
 """
 
 import statistics
