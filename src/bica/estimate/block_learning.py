@@ -78,7 +78,7 @@ class BlockLearner:
         moving[: fixed.size] = ~fixed
         error = np.zeros(found.size)
         error[moving] = np.sqrt(np.diag(covariance_of(information[np.ix_(moving, moving)])))
-        flips = FlipSlope(*profiled_flip_rate(found, rate, rows, float(rates[0][0]), matrices))
+        flips = FlipSlope(*profiled_flip_rate(found, rate, fixed, rows, float(rates[0][0]), matrices))
         decided = _decided(block, found[fixed.size :], rate[fixed.size :], error[fixed.size :])
         return Learned(block, decided | self._known_estimates(block, rate, error, fixed), flips, _same(found, sources))
 
