@@ -174,6 +174,21 @@ def both_searches(seed, n_samples=2000):
     return (set(found.sources.tolist()), found.score), (set(best.fit.point.sources.tolist()), best.score)
 
 
+def test_it_finds_what_the_search_without_blocks_finds():
+    """The same sources; both end within half a thousandth of the top (seeds 1000 to 1149: all, to 0.0005)."""
+    for seed in range(25):
+        (found, score), (wanted, best) = both_searches(seed)
+        assert found == wanted, seed
+        assert abs(score - best) < 1e-3
+
+
+def test_with_few_rows_it_nearly_does():
+    """Exchanging two sources at once is left out here (seeds 1000 to 1149: 4 sets differ, by 1.9 at most)."""
+    results = [both_searches(seed, 60) for seed in range(25)]
+    assert sum(found == wanted for (found, _), (wanted, _) in results) >= 22  # 24.3 expected
+    assert all(score > best - 4 for (_, score), (_, best) in results)
+
+
 @given(st.integers(1, 3), st.integers(0, 2**30))
 @settings(max_examples=30)
 def test_the_shared_flip_rate_against_differences(n_sources, seed):

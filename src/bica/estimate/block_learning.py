@@ -122,7 +122,7 @@ class BlockLearner:
         return found
 
     def allowed(self, block: Block) -> Flags:
-        """Sets of the block's sensors that may be a source: all two linked, nothing forbidden inside.
+        """Sets of the block's sensors that may be a source: all two linked, nothing forbidden, none known already.
 
         For a source of the anchor it is enough that all are linked with the anchor: a weak link may go unnoticed.
         """
@@ -140,6 +140,9 @@ class BlockLearner:
             if together <= place.keys():
                 mask = sum(1 << place[sensor] for sensor in together)
                 allowed &= sets & mask != mask
+        for column in self.known.sources:
+            if block.decides(column):
+                allowed[sum(1 << place[sensor] for sensor in column)] = False
         return allowed
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from bica.data.column_bits import ColumnBits
 from bica.data.pairs import PairCounts
-from bica.errors import LimitError
+from bica.errors import LimitError, SettingError
 from bica.estimate.block_learning import BlockLearner
 from bica.estimate.block_rounds import FlipRate, Round, learn_blocks
 from bica.estimate.costs import cost_by_size
@@ -61,8 +61,11 @@ class WideTask:
             self.settings.noise.rates(self.table.whole.n_sensors)  # one value a sensor, or an error
             noise, flip_rate = self.settings.noise.of_sensors(self.table.places).at_least(lowest), None
         else:
-            rate = first_flip_rate(self.table.data, self.learner.links, lowest)
-            noise, flip_rate = Noise.flips(rate), FlipRate(rate, 0.0, lowest)
+            try:
+                rate = first_flip_rate(self.table.data, self.learner.links, lowest)
+            except KeyboardInterrupt:
+                return Round(Pool({}), Noise.flips(lowest), FlipRate(lowest, np.inf, lowest), interrupted=True)
+            noise, flip_rate = Noise.flips(rate), FlipRate(rate, np.inf, lowest)
         return learn_blocks(self.learner, noise, flip_rate, n_jobs)
 
     def result(self, learned: Round) -> Fit:
@@ -100,7 +103,12 @@ def _known_pool(settings: Settings, place: dict[str, int]) -> tuple[Pool, frozen
     for source in settings.known:
         column = tuple(sorted(place[name] for name in source.sensors if name in place))
         given = source.probability
-        sources[column] = Estimate(FIRST_RATE if given is None else float(-np.log1p(-given)), 0.0)
+        if column in sources:
+            raise SettingError(
+                f"two known sources reach {', '.join(source.sensors)} and otherwise only sensors that are always on; "
+                "give one of them"
+            )
+        sources[column] = Estimate(FIRST_RATE, np.inf) if given is None else Estimate(float(-np.log1p(-given)), 0.0)
         if given is not None:
             fixed.add(column)
     return Pool(sources), frozenset(fixed)
@@ -122,5 +130,5 @@ def _noise_report(flip_rate: FlipRate | None) -> dict[str, object]:
         return {"estimated": False}
     low, high = chance_interval(flip_rate.rate, flip_rate.error)
     if flip_rate.rate <= flip_rate.lowest:
-        low, high = 0.0, flip_rate.rate + 3 * flip_rate.error
+        low, high = 0.0, min(1.0, flip_rate.rate + 3 * flip_rate.error)
     return {"estimated": True, "flip_rate": flip_rate.rate, "error": flip_rate.error, "interval": [low, high]}
