@@ -5,9 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
-from bica.data.pairs import PairCounts, dependent_pairs, pair_p_values
+from bica.data.pairs import PairCounts, dependent_pairs, pair_p_values, weight_planes
 from bica.data.patterns import PatternCounts
 from bica.kernels.pairs import fisher_tail
+from tests.reference import slow_columns
 
 tables = st.integers(1, 60).flatmap(
     lambda t: st.tuples(
@@ -75,12 +76,34 @@ def test_pair_counts_add_weights():
     assert PairCounts.of(data).both.tolist() == [[5, 2, 3], [2, 2, 0], [3, 0, 3]]
 
 
-@given(st.lists(st.lists(st.sampled_from([0, 1, None]), min_size=3, max_size=3), min_size=1, max_size=30))
-def test_a_pair_is_judged_by_the_rows_that_saw_both(rows):
+# halves and quarters add up without rounding; 2^53 + 2 is whole, but too large for a count of bits
+any_weight = st.one_of(st.sampled_from([0.0, 0.25, 1.0, 2.5, 7.0, 2.0**40, 2.0**53 + 2]), st.integers(0, 300))
+
+
+@given(st.lists(any_weight, max_size=8))
+def test_bit_planes_add_up_to_the_whole_weights(weights):
+    total = np.zeros(len(weights))
+    for scale, rows in weight_planes(np.array(weights, float)):
+        assert rows.size
+        total[rows] += scale
+    whole = [w if w == int(w) and w < 2**53 else 0 for w in weights]
+    assert total.tolist() == whole
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([0, 1, None]), min_size=4, max_size=4), min_size=1, max_size=20),
+    st.booleans(),
+    st.data(),
+)
+@settings(max_examples=80)
+def test_a_pair_is_judged_by_the_rows_that_saw_both(rows, gaps, data):
+    """With weights of any kind; a table without gaps takes a shorter way."""
+    rows = rows if gaps else [[cell or 0 for cell in row] for row in rows]
+    weight = st.sampled_from([0.25, 1.0, 2.5, 7.0, 2.0**40])
+    weights = data.draw(st.lists(weight, min_size=len(rows), max_size=len(rows)))
     cells = np.array([[np.nan if cell is None else cell for cell in row] for row in rows])
-    pairs = PairCounts.of(PatternCounts.of(np.ma.masked_invalid(cells)))
-    for i in range(3):
-        for k in range(3):
-            seen = [row for row in rows if None not in (row[i], row[k])]
-            counted = sum(row[i] * row[k] for row in seen), sum(row[i] for row in seen), len(seen)
-            assert (pairs.both[i, k], pairs.on[i, k], pairs.seen[i, k]) == counted
+    pairs = PairCounts.of(PatternCounts.of(np.ma.masked_invalid(cells), sample_weight=weights))
+    for i in range(4):
+        for k in range(4):
+            found = pairs.both[i, k], pairs.on[i, k], pairs.seen[i, k]
+            assert found == slow_columns.pair_counts(rows, weights, i, k)

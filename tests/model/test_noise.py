@@ -89,3 +89,18 @@ def test_cells_are_flipped_at_the_rate_of_their_state_and_sensor():
 def test_without_noise_rows_come_back_as_they_are():
     rows = np.random.default_rng(0).random((50, 3)) < 0.5
     assert np.array_equal(Noise().apply(rows, np.random.default_rng(1)), rows)
+
+
+@pytest.mark.parametrize(
+    "noise", [Noise(), Noise.flips(0.3), Noise(0.0, 0.995), Noise([0.2, 0.0], 0.0), Noise(0.4, [0.001, 0.59])], ids=str
+)
+@pytest.mark.parametrize("rate", [0.0, 0.01, 0.4])
+def test_noise_is_raised_but_every_sensor_still_tells_something(noise, rate):
+    raised = noise.at_least(rate)
+    n_sensors = noise.n_sensors or 1
+    for before, after, other in zip(
+        noise.rates(n_sensors), raised.rates(n_sensors), noise.rates(n_sensors)[::-1], strict=True
+    ):
+        assert (after >= before).all()
+        assert ((after >= rate) | (after == (1 - other) / 2)).all()
+        assert (after == before)[before >= rate].all()

@@ -78,7 +78,7 @@ class BlockLearner:
         moving[: fixed.size] = ~fixed
         error = np.zeros(found.size)
         error[moving] = np.sqrt(np.diag(covariance_of(information[np.ix_(moving, moving)])))
-        flips = FlipSlope(*profiled_flip_rate(found, rate, rows, float(rates[0][0]), matrices))
+        flips = FlipSlope(*profiled_flip_rate(found, rate, fixed, rows, float(rates[0][0]), matrices))
         decided = _decided(block, found[fixed.size :], rate[fixed.size :], error[fixed.size :])
         return Learned(block, decided | self._known_estimates(block, rate, error, fixed), flips, _same(found, sources))
 
@@ -122,7 +122,7 @@ class BlockLearner:
         return found
 
     def allowed(self, block: Block) -> Flags:
-        """Sets of the block's sensors that may be a source: all two linked, nothing forbidden inside.
+        """Sets of the block's sensors that may be a source: all two linked, nothing forbidden, none known already.
 
         For a source of the anchor it is enough that all are linked with the anchor: a weak link may go unnoticed.
         """
@@ -140,6 +140,9 @@ class BlockLearner:
             if together <= place.keys():
                 mask = sum(1 << place[sensor] for sensor in together)
                 allowed &= sets & mask != mask
+        for column in self.known.sources:
+            if block.decides(column):
+                allowed[sum(1 << place[sensor] for sensor in column)] = False
         return allowed
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,6 +36,7 @@ class Round:
     noise: Noise
     flip_rate: FlipRate | None  # None: the noise is known
     settled: bool = False
+    unanimous: bool = False  # no two blocks contradicted each other
     interrupted: bool = False
 
 
@@ -67,10 +68,11 @@ def next_round(learner: BlockLearner, now: Round, n_jobs: int, *, first: bool) -
         return replace(now, pool=pool)
     flip_rate = None if now.flip_rate is None else shifted(now.flip_rate, learned, len(learner.links.neighbours))
     settled = pool.sources.keys() == now.pool.sources.keys()
+    agreed = unanimous(learned)
     if flip_rate is not None and now.flip_rate is not None:
         settled &= abs(flip_rate.rate - now.flip_rate.rate) <= SETTLED * flip_rate.error
-        return Round(pool, Noise.flips(flip_rate.rate), flip_rate, settled)
-    return Round(pool, now.noise, None, settled)
+        return Round(pool, Noise.flips(flip_rate.rate), flip_rate, settled, agreed)
+    return Round(pool, now.noise, None, settled, agreed)
 
 
 def lone_blocks(sensors: Iterable[int], pool: Pool) -> list[Block]:
@@ -93,6 +95,22 @@ def _least_shared(sensor: int, column: Column, columns: Sequence[Column]) -> int
 
 def elected(learned: Sequence[Learned]) -> Pool:
     """The sources that at least half of the blocks found which decide on them; the firmest estimate counts."""
+    return Pool(
+        {
+            column: min(estimates, key=lambda estimate: estimate.error)
+            for column, estimates, n_voters in votes(learned)
+            if 2 * len(estimates) >= n_voters
+        }
+    )
+
+
+def unanimous(learned: Sequence[Learned]) -> bool:
+    """Whether every source that any block found was found by all that decide on it."""
+    return all(len(estimates) == n_voters for _, estimates, n_voters in votes(learned))
+
+
+def votes(learned: Sequence[Learned]) -> Iterator[tuple[Column, list[Estimate], int]]:
+    """Every source found, its estimates, and how many blocks decide on it."""
     deciding: dict[int, list[Learned]] = defaultdict(list)
     found: dict[Column, list[Estimate]] = defaultdict(list)
     for one in learned:
@@ -100,12 +118,9 @@ def elected(learned: Sequence[Learned]) -> Pool:
             deciding[sensor].append(one)
         for column, estimate in one.sources.items():
             found[column].append(estimate)
-    elected = {}
     for column, estimates in sorted(found.items()):
-        voters = {id(one): one for sensor in column for one in deciding[sensor] if one.block.decides(column)}
-        if 2 * len(estimates) >= len(voters):
-            elected[column] = min(estimates, key=lambda estimate: estimate.error)
-    return Pool(elected)
+        voters = {id(one) for sensor in column for one in deciding[sensor] if one.block.decides(column)}
+        yield column, estimates, len(voters)
 
 
 def undecided(pool: Pool, blocks: Sequence[Block]) -> dict[Column, Estimate]:

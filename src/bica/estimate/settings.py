@@ -33,5 +33,9 @@ class Settings:
             raise SettingError(
                 f"a Beta prior is two numbers of at least 1 (they count rows), but {self.prior} was given"
             )
+        if self.n_jobs is not None and self.n_jobs < 1:
+            raise SettingError(
+                f"n_jobs counts threads from 1 up, or is None for one a core, but {self.n_jobs} was given"
+            )
         object.__setattr__(self, "known", known_sources(self.known))
         object.__setattr__(self, "forbidden", forbidden_sets(self.forbidden))

@@ -9,7 +9,7 @@ import numpy as np
 
 from bica.data.column_bits import ColumnBits
 from bica.data.pairs import PairCounts
-from bica.errors import LimitError
+from bica.errors import LimitError, SettingError
 from bica.estimate.block_learning import BlockLearner
 from bica.estimate.block_rounds import FlipRate, Round, learn_blocks
 from bica.estimate.blocks import Plan
@@ -66,7 +66,8 @@ class WideTask:
         reached_by_rows = len({sensor for sensors in plan.open_sets for sensor in sensors})
         if reached_by_rows > MOSTLY * self.table.data.n_sensors:
             return wide_sources(self.learner, self._start(FIRST_FLIP_RATE), rng, self.n_jobs)
-        now = self._blocks(self._start(None))
+        start = self._start(None)
+        now = start if start.interrupted else self._blocks(start)
         if now.interrupted or not plan.open_sets:
             return now
         beside = wide_sources(self.learner, now, rng, self.n_jobs)
@@ -89,8 +90,13 @@ class WideTask:
         if isinstance(self.settings.noise, Noise):
             self.settings.noise.rates(self.table.whole.n_sensors)  # one value a sensor, or an error
             return Round(Pool({}), self.settings.noise.of_sensors(self.table.places).at_least(lowest), None)
-        guess = first_flip_rate(self.table.data, self.learner.links, lowest) if rate is None else rate
-        return Round(Pool({}), Noise.flips(guess), FlipRate(guess, 0.0, lowest))
+        if rate is not None:
+            return Round(Pool({}), Noise.flips(rate), FlipRate(rate, np.inf, lowest))
+        try:
+            guess = first_flip_rate(self.table.data, self.learner.links, lowest)
+        except KeyboardInterrupt:
+            return Round(Pool({}), Noise.flips(lowest), FlipRate(lowest, np.inf, lowest), interrupted=True)
+        return Round(Pool({}), Noise.flips(guess), FlipRate(guess, np.inf, lowest))
 
     def result(self, learned: Round) -> Fit:
         """The model of the whole table, with its errors."""
@@ -127,7 +133,12 @@ def _known_pool(settings: Settings, place: dict[str, int]) -> tuple[Pool, frozen
     for source in settings.known:
         column = tuple(sorted(place[name] for name in source.sensors if name in place))
         given = source.probability
-        sources[column] = Estimate(FIRST_RATE if given is None else float(-np.log1p(-given)), 0.0)
+        if column in sources:
+            raise SettingError(
+                f"two known sources reach {', '.join(source.sensors)} and otherwise only sensors that are always on; "
+                "give one of them"
+            )
+        sources[column] = Estimate(FIRST_RATE, np.inf) if given is None else Estimate(float(-np.log1p(-given)), 0.0)
         if given is not None:
             fixed.add(column)
     return Pool(sources), frozenset(fixed)
@@ -149,5 +160,5 @@ def _noise_report(flip_rate: FlipRate | None) -> dict[str, object]:
         return {"estimated": False}
     low, high = chance_interval(flip_rate.rate, flip_rate.error)
     if flip_rate.rate <= flip_rate.lowest:
-        low, high = 0.0, flip_rate.rate + 3 * flip_rate.error
+        low, high = 0.0, min(1.0, flip_rate.rate + 3 * flip_rate.error)
     return {"estimated": True, "flip_rate": flip_rate.rate, "error": flip_rate.error, "interval": [low, high]}

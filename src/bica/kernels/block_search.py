@@ -395,9 +395,9 @@ def search_block(
 
 @compiled
 def profiled_flip_rate(
-    sources: Sets, rate: Vector, block: Block, flip_rate: float, matrices: Matrix
+    sources: Sets, rate: Vector, fixed: Flags, block: Block, flip_rate: float, matrices: Matrix
 ) -> tuple[float, float]:
-    """Slope and information of one flip rate that all sensors share, the rates of the sources following along."""
+    """Slope and information of one flip rate that all sensors share; rates that are not fixed follow along."""
     n_sensors = matrices.shape[0]
     hidden, chance = np.empty(1 << n_sensors), np.empty(block[2].size)
     chances(sources, rate, block, matrices, hidden, chance)
@@ -413,6 +413,9 @@ def profiled_flip_rate(
         derivatives[j] /= chance
     slope = np.sum(derivatives[sources.size] * block[3])
     information = weighted_products(derivatives, block[3])
+    for j in np.flatnonzero(fixed):
+        information[j] = 0.0
+        information[:, j] = 0.0
     own = information[sources.size, sources.size]
     if not sources.size:
         return slope, own

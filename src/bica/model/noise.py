@@ -52,12 +52,16 @@ class Noise:
         return not np.any(self.false_alarm) and not np.any(self.miss)
 
     def at_least(self, rate: float) -> Noise:
-        """The same noise with no rate below this one.
+        """The same noise with no rate below this one, as far as the sensors still tell something.
 
         >>> Noise(0.0, 0.1).at_least(0.01)
         Noise(false_alarm=0.01, miss=0.1)
         """
-        return Noise(np.maximum(self.false_alarm, rate), np.maximum(self.miss, rate))
+        false_alarm, miss = np.asarray(self.false_alarm), np.asarray(self.miss)
+        return Noise(
+            np.maximum(false_alarm, np.minimum(rate, (1 - miss) / 2)),
+            np.maximum(miss, np.minimum(rate, (1 - false_alarm) / 2)),
+        )
 
     def rates(self, n_sensors: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """False-alarm and miss rates, one value a sensor."""
