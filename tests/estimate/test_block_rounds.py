@@ -201,7 +201,7 @@ def test_no_threads_are_refused(n_jobs):
 
 def test_a_round_after_the_last_changes_no_source():
     task = task_of(PatternCounts.of(rows_of(network(2))))
-    last = learn_blocks(task.learner, Noise.flips(0.02), None, 1)
+    last = learn_blocks(task.learner, Round(Pool({}), Noise.flips(0.02), None), 1)
     again = next_round(task.learner, last, 1, first=False)
     assert last.settled
     assert again.settled

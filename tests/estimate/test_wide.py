@@ -8,7 +8,7 @@ from bica.errors import BicaWarning, LimitError, ModelError, SettingError
 from bica.estimate.lattice_task import fit_on_lattice
 from bica.estimate.likelihood import Likelihood
 from bica.estimate.varying import Varying
-from bica.estimate.wide_task import fit_from_blocks
+from bica.estimate.wide_task import WideTask
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -300,7 +300,8 @@ def both_ways(seed, n_samples=10_000):
     truth = network(seed, n_sensors, int(rng.integers(2, n_sensors + 1)), float(rng.uniform(0, 0.05)), (0.05, 0.3))
     table = Varying.of(drawn(truth, n_samples, seed), (), ())
     settings = Likelihood(n_jobs=1)
-    return fit_from_blocks(table, settings, np.random.default_rng(0)), fit_on_lattice(table, settings)
+    task = WideTask.of(table, settings)
+    return task.result(task.learn(np.random.default_rng(0))), fit_on_lattice(table, settings)
 
 
 def test_blocks_find_what_the_lattice_finds():

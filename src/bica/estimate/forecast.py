@@ -45,8 +45,8 @@ def forecast(table: TableCheck) -> Forecast:
         "likelihood",
         seconds,
         megabytes,
-        f"method likelihood, from blocks of sensors: {_duration(seconds)} and {max(1.0, megabytes):.0f} MB where sources "
-        "reach few sensors, a few times that where they reach many",
+        f"method likelihood, from blocks of sensors: {_duration(seconds)} and {max(1.0, megabytes):.0f} MB "
+        "where sources reach few sensors, a few times that where they reach many",
     )
 
 

@@ -33,10 +33,19 @@ FINAL: dict[str, Any] = {"tolerance": 1e-9, "exact": True}  # of a refit whose n
 CLEAR_NOISE = 1e-3  # below this, known noise explains too little to start a search from
 
 
-def fit_on_lattice(table: Varying, settings: Settings) -> Fit:
-    """Learn; Ctrl-C keeps the best so far."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Guess:
+    """Unknown sources to start from, and the flip rate they were found with."""
+
+    sources: Sets
+    rate: NDArray[np.float64]
+    flip_rate: float
+
+
+def fit_on_lattice(table: Varying, settings: Settings, guess: Guess | None = None) -> Fit:
+    """Learn, from no source or from a guess on; Ctrl-C keeps the best so far."""
     task = LatticeTask.of(table, settings)
-    first = task.first_search()
+    first = task.first_search(guess)
     converged = _finished(first)
     search = task.second_search(first)
     if converged and search is not first:
@@ -78,16 +87,30 @@ class LatticeTask:
         """The Beta prior on every free probability."""
         return BetaPrior(*(self.settings.prior or (1.0, 1.0)))
 
-    def first_search(self) -> Search:
+    def first_search(self, guess: Guess | None = None) -> Search:
         """With the known noise where it is large enough to explain odd rows, else with one unknown flip rate."""
-        sources, rate, free = self._known_sources()
+        start = self._start(guess)
         if self._known_noise_is_clear():
-            return self._search(self._known_shape(), Start(sources, rate, free, np.empty(0), sources.size))
+            return self._search(self._known_shape(), replace(start, noise=np.empty(0)))
         shape = NoiseShape.shared_flips(self.data.n_sensors, self._lowest_rate())
         if self.data.n_sensors < 2:  # a single sensor cannot tell noise from a source
             shape = NoiseShape.known(Noise.flips(self._lowest_rate()), self.data.n_sensors)
-            return self._search(shape, Start(sources, rate, free, np.empty(0), sources.size))
-        return self._search(shape, Start(sources, rate, free, np.array([FIRST_FLIP_RATE]), sources.size))
+            return self._search(shape, replace(start, noise=np.empty(0)))
+        return self._search(shape, start)
+
+    def _start(self, guess: Guess | None) -> Start:
+        """The known sources, and those guessed."""
+        sources, rate, free = self._known_sources()
+        if guess is None:
+            return Start(sources, rate, free, np.array([FIRST_FLIP_RATE]), sources.size)
+        new = ~np.isin(guess.sources, sources)
+        return Start(
+            np.concatenate([sources, guess.sources[new]]),
+            np.concatenate([rate, guess.rate[new]]),
+            np.concatenate([free, np.ones(new.sum(), dtype=bool)]),
+            np.array([max(guess.flip_rate, self._lowest_rate())]),
+            sources.size,
+        )
 
     def second_search(self, first: Search) -> Search:
         """Go on from there with the noise that the user asked for."""

@@ -12,7 +12,7 @@ from bica.errors import BicaWarning
 from bica.estimate.lattice_task import LATTICE_SENSORS, fit_on_lattice
 from bica.estimate.settings import Settings
 from bica.estimate.varying import Varying
-from bica.estimate.wide_task import fit_from_blocks
+from bica.estimate.wide_task import WideTask
 from bica.model.fit import Fit
 
 AT_ONCE = 16  # sensors whose exact likelihood is a matter of seconds
@@ -32,7 +32,7 @@ class Likelihood(Settings):
     def fit(self, data: PatternCounts, rng: np.random.Generator) -> Fit:
         """Learn from counted rows; Ctrl-C keeps the best so far. Chance is used for tables of many sensors only."""
         table = Varying.of(data, self.known, self.forbidden)
-        fit = fit_on_lattice(table, self) if self._at_once(table) else fit_from_blocks(table, self, rng)
+        fit = fit_on_lattice(table, self) if self._at_once(table) else self._fit_from_blocks(table, rng)
         if not fit.converged and fit.diagnostics.get("interrupted"):
             warnings.warn("interrupted: this is the best model so far, not the final one", BicaWarning, stacklevel=2)
         return fit
@@ -41,3 +41,11 @@ class Likelihood(Settings):
         """A prior and rates of single sensors are for the lattice alone."""
         only_there = self.prior is not None or self.noise == "per-sensor"
         return table.data.n_sensors <= (LATTICE_SENSORS if only_there else AT_ONCE)
+
+    def _fit_from_blocks(self, table: Varying, rng: np.random.Generator) -> Fit:
+        """Where blocks contradict each other and all sensors at once are possible, they have the last word."""
+        task = WideTask.of(table, self)
+        learned = task.learn(rng)
+        if table.data.n_sensors <= LATTICE_SENSORS and not (learned.unanimous or learned.interrupted):
+            return fit_on_lattice(table, self, task.guess(learned))
+        return task.result(learned)

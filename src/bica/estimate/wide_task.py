@@ -14,7 +14,7 @@ from bica.estimate.block_learning import BlockLearner
 from bica.estimate.block_rounds import FlipRate, Round, learn_blocks
 from bica.estimate.blocks import Plan
 from bica.estimate.costs import cost_by_size
-from bica.estimate.lattice_task import LATTICE_SENSORS
+from bica.estimate.lattice_task import LATTICE_SENSORS, Guess
 from bica.estimate.links import Links
 from bica.estimate.pilot import first_flip_rate
 from bica.estimate.pool import Column, Estimate, Pool
@@ -28,12 +28,6 @@ from bica.model.noise import Noise
 MOSTLY = 0.3  # share of sensors in open sets from which on blocks are left out
 FIRST_FLIP_RATE = 0.02
 FIRST_RATE = 0.1  # of a known source whose probability is not
-
-
-def fit_from_blocks(table: Varying, settings: Settings, rng: np.random.Generator) -> Fit:
-    """Learn; Ctrl-C keeps the best so far."""
-    task = WideTask.of(table, settings)
-    return task.result(task.learn(rng))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,6 +91,14 @@ class WideTask:
         except KeyboardInterrupt:
             return Round(Pool({}), Noise.flips(lowest), FlipRate(lowest, np.inf, lowest), interrupted=True)
         return Round(Pool({}), Noise.flips(guess), FlipRate(guess, np.inf, lowest))
+
+    def guess(self, learned: Round) -> Guess:
+        """What was found, as a start for a search over all sensors at once."""
+        columns = [column for column in learned.pool.sources if column not in self.learner.known.sources]
+        sources = [sum(1 << sensor for sensor in column) for column in columns]
+        rates = [learned.pool.sources[column].rate for column in columns]
+        flip_rate = 0.0 if learned.flip_rate is None else learned.flip_rate.rate
+        return Guess(np.array(sources, np.int64), np.array(rates, float), flip_rate)
 
     def result(self, learned: Round) -> Fit:
         """The model of the whole table, with its errors."""
