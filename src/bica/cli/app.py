@@ -13,6 +13,10 @@ COMMANDS = {
     "check": ("bica.cli.check", "Look at TABLE before any fit: whether hidden sources can explain it, and the cost."),
     "fit": ("bica.cli.fit", "Learn the sources behind TABLE, a file of zeros and ones."),
     "show": ("bica.cli.show", "Show the sources of MODEL: their sensors and how often each is on."),
+    "explain": (
+        "bica.cli.explain",
+        "Explain one observation: the likeliest sets of active sources of MODEL behind it.",
+    ),
     "simulate": ("bica.cli.simulate", "Make a table of zeros and ones whose sources are known."),
     "score": ("bica.cli.score", "Measure how far MODEL is from TRUTH, another model file."),
     "export": ("bica.cli.export", "Write MODEL as a graph or a list for other programs."),

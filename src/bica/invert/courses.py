@@ -30,7 +30,8 @@ class Course:
         ``chains`` are those of the group's sources. No step makes the course less likely.
         """
         for _ in range(1 if self.exact else SWEEPS):
-            if not any([self._improve_block(block, chains.pick(block.sources)) for block in self.blocks]):
+            improved = [self._improve_block(block, chains.pick(block.sources)) for block in self.blocks]
+            if not any(improved):
                 return
 
     def _improve_block(self, block: Block, chains: Chains) -> bool:

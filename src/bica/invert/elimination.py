@@ -110,9 +110,7 @@ class Elimination:
         later = np.zeros(n_last)
         for step, (layer, forward) in zip(reversed(self.steps), reversed(layers), strict=True):
             backward = np.empty(forward.size)
-            look_back(
-                layer.states, forward, layer.gain, layer.target, later, log_total, backward, share[step.source]
-            )
+            look_back(layer.states, forward, layer.gain, layer.target, later, log_total, backward, share[step.source])
             later = backward
         share[:, np.isinf(log_total)] = np.nan
         return np.minimum(share.T, 1.0)
@@ -143,7 +141,7 @@ def _steps(group: Group) -> list[Step]:
         reached, touched = later.any(axis=1), group.mixing[:, order[: place + 1]].any(axis=1)
         closing = np.flatnonzero(group.mixing[:, source] & ~reached)
         still_open = np.flatnonzero(touched & reached)
-        silence = later[still_open] @ log_silence[order[place + 1 :]]
+        silence = later[still_open].astype(float) @ log_silence[order[place + 1 :]]
         steps.append(Step(source, closing, still_open, _prospect(-group.penalty[still_open], silence)))
     return steps
 

@@ -1,4 +1,4 @@
-"""Sums over all activities of one group of connected sensors: the chance of a row, and of each source to be on in it."""
+"""Sums over all activities of one group: the chance of a row, and of each source to be on in it."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def group_sums(group: Group, cells: NDArray[np.uint8], *, shares: bool) -> Group
 
     Up to 20 sensors by a table over all their sets, beyond by elimination of one source after another, exact as long
     as it needs at most 2^21 states for a row. Otherwise up to 24 sensors by the table, and beyond by elimination that
-    keeps the 1024 likeliest states of each step. A probability is then off by at most the share of the row's chance that
-    was left out; what a width of 512 leaves out of that of 1024 is the estimate of it, since twice the width leaves
-    out less than half.
+    keeps the 1024 likeliest states of each step. A probability is then off by at most the share of the row's chance
+    that was left out. That share is estimated by what a width of 512 leaves out of that of 1024, which is no less as
+    long as twice the width leaves out at most half.
     """
     if not group.mixing.any():
         return _unrelated(group, cells)

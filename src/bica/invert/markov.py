@@ -62,7 +62,7 @@ def decode_in_time(
         cost += course.cost(chains.pick(sources))
     if np.isinf(cost):
         raise InfeasibleError(
-            "with this persistence no course of the sources produces the rows; let it be estimated, or raise it a little"
+            "with this persistence no course of the sources produces the rows; let it be estimated"
         )
     return DecodedInTime(activity, cost, exact, feasible, stay)
 

@@ -84,9 +84,9 @@ def log_chance(model: OrMixture, words: Words, observed: Words | None = None) ->
 
 def checked_rows(model: OrMixture, words: Words, observed: Words | None) -> Rows:
     """The rows with the cells that were seen in them; refuses bit sets that are no rows of this model."""
-    seen = np.broadcast_to(all_observed(model.n_sensors), words.shape[:1] + (n_words(model.n_sensors),))
-    seen = seen if observed is None else observed
-    if words.shape != (len(words), n_words(model.n_sensors)) or seen.shape != words.shape:
+    everything = np.broadcast_to(all_observed(model.n_sensors), (len(words), n_words(model.n_sensors)))
+    seen = everything if observed is None else observed
+    if words.shape != everything.shape or seen.shape != words.shape:
         raise DataError(
             f"a row of {model.n_sensors} sensors takes {n_words(model.n_sensors)} words, "
             f"but words has shape {words.shape} and observed {seen.shape}"

@@ -8,7 +8,9 @@ from bica.kernels.compiled import compiled
 
 
 @compiled
-def fold_rows(table: NDArray[np.float64], weight: NDArray[np.float64], cells: Cells, total: NDArray[np.float64]) -> None:
+def fold_rows(
+    table: NDArray[np.float64], weight: NDArray[np.float64], cells: Cells, total: NDArray[np.float64]
+) -> None:
     """Sum the table over all sets, each weighed by ``weight[sensor, cell, state]``, for every row of cells.
 
     The table of 2^m sets stands in the upper half of ``table``. Each sensor, the last one first, halves it into the

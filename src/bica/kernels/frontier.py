@@ -16,7 +16,7 @@ Places = NDArray[np.int64]
 
 @compiled
 def _is_on(state: NDArray[np.uint64], sensor: int) -> int:
-    return np.int64((state[1 + sensor // 64] >> np.uint64(sensor % 64)) & np.uint64(1))
+    return int((state[1 + sensor // 64] >> np.uint64(sensor % 64)) & np.uint64(1))
 
 
 @compiled

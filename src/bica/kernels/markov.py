@@ -58,7 +58,7 @@ def trace_back(came_from: NDArray[np.uint16], state: int, path: NDArray[np.int64
     """Write the states on the way to ``state``, the one in the last slot; return the one before the first slot."""
     for slot in range(path.size - 1, -1, -1):
         path[slot] = state
-        state = np.int64(came_from[slot, state])
+        state = int(came_from[slot, state])
     return state
 
 
