@@ -76,16 +76,30 @@ def _spread(chance: Table, move: Table, bit: int, transposed: bool, after: Table
 
 
 @compiled
-def _add_moves(before: Table, after: Table, bit: int, counts: Table) -> None:
-    """Add up the products of what led to a source's state and what follows from it, for all pairs of its states."""
+def _add_moves(before: Table, after: Table, bit: int, move: Table, counts: Table) -> None:
+    """Add how likely each of a source's four moves was, between what led to its state and what follows from it."""
+    off_off, off_on, on_off, on_on = 0.0, 0.0, 0.0, 0.0
     for first in range(0, before.size, 2 * bit):
         off, on = before[first : first + bit], before[first + bit : first + 2 * bit]
         off_after, on_after = after[first : first + bit], after[first + bit : first + 2 * bit]
         for s in range(bit):
-            counts[0, 0] += off[s] * off_after[s]
-            counts[0, 1] += off[s] * on_after[s]
-            counts[1, 0] += on[s] * off_after[s]
-            counts[1, 1] += on[s] * on_after[s]
+            off_off += off[s] * off_after[s]
+            off_on += off[s] * on_after[s]
+            on_off += on[s] * off_after[s]
+            on_on += on[s] * on_after[s]
+    off_off, off_on, on_off, on_on = off_off * move[0, 0], off_on * move[0, 1], on_off * move[1, 0], on_on * move[1, 1]
+    total = off_off + off_on + on_off + on_on
+    counts[0, 0] += off_off / total
+    counts[0, 1] += off_on / total
+    counts[1, 0] += on_off / total
+    counts[1, 1] += on_on / total
+
+
+@compiled
+def _spread_all(way: Table, move: Table) -> None:
+    """Step by step through the sources: ``way[k]`` are the chances after the first k of them have moved."""
+    for source in range(move.shape[0]):
+        _spread(way[source], move[source], 1 << source, False, way[source + 1])
 
 
 @compiled
@@ -95,6 +109,17 @@ def _likelihood(cells: NDArray[np.uint8], reach: NDArray[np.int64], penalty: Tab
     least = chance.min()
     for state in range(chance.size):
         chance[state] = np.exp(least - chance[state])
+
+
+@compiled
+def _weigh(values: Table, weight: Table) -> None:
+    """Multiply the values by the weights, then divide by their sum."""
+    total = 0.0
+    for state in range(values.size):
+        values[state] *= weight[state]
+        total += values[state]
+    for state in range(values.size):
+        values[state] /= total
 
 
 @compiled
@@ -108,26 +133,19 @@ def expected_moves(
     """
     n_slots, n_sources = cells.shape[0], move.shape[0]
     shown, forward = np.empty((n_slots, start.size)), np.empty((n_slots, start.size))
-    way, later = np.empty((n_sources + 1, start.size)), np.empty(start.size)
+    way, backward, earlier = np.empty((n_sources + 1, start.size)), np.ones(start.size), np.empty(start.size)
     way[n_sources] = start
     for slot in range(n_slots):
         _likelihood(cells[slot], reach, penalty, shown[slot])
-        forward[slot] = way[n_sources] * shown[slot]
-        forward[slot] /= forward[slot].sum()
+        forward[slot] = way[n_sources]
+        _weigh(forward[slot], shown[slot])
         way[0] = forward[slot]
-        for source in range(n_sources):
-            _spread(way[source], move[source], 1 << source, False, way[source + 1])
-    backward = np.ones(start.size)
+        _spread_all(way, move)
     for slot in range(n_slots - 1, 0, -1):
+        _weigh(backward, shown[slot])
         way[0] = forward[slot - 1]
-        for source in range(n_sources):
-            _spread(way[source], move[source], 1 << source, False, way[source + 1])
-        backward *= shown[slot]
-        total = np.sum(way[n_sources] * backward)
+        _spread_all(way, move)
         for source in range(n_sources - 1, -1, -1):
-            pairs = np.zeros((2, 2))
-            _add_moves(way[source], backward, 1 << source, pairs)
-            counts[source] += pairs * move[source] / total
-            _spread(backward, move[source], 1 << source, True, later)
-            backward[:] = later
-        backward /= backward.max()
+            _add_moves(way[source], backward, 1 << source, move[source], counts[source])
+            _spread(backward, move[source], 1 << source, True, earlier)
+            backward[:] = earlier
