@@ -27,7 +27,8 @@ def show_explanations(screen: Console, model: OrMixture, cells: NDArray[np.uint8
     if found.more_ties:
         screen.print(Text("further explanations are as likely as the last one; a larger -k shows them"))
     if not found.exact:
-        screen.print(Text("probabilities are upper bounds: too many sensors hang together to sum over everything"))
+        screen.print(Text("too many sensors hang together to sum over everything: these are upper bounds, and"))
+        screen.print(Text("probabilities of single sources are approximate"))
     if (found.source_probability >= LIKELY).any():
         screen.print(_likely_sources(model, found))
     else:

@@ -72,14 +72,14 @@ class Block:
         self.sensors = np.flatnonzero(group.mixing[:, sources].any(axis=1))
         mixing = group.mixing[self.sensors]
         self.reach = mixing[:, sources].astype(np.int64) @ (1 << np.arange(sources.size))
-        self.others = mixing.copy()
-        self.others[:, sources] = False
+        self.neighbours = np.setdiff1d(np.flatnonzero(mixing.any(axis=0)), sources)
+        self.by_neighbours = mixing[:, self.neighbours]
         penalty = group.penalty[self.sensors]
         self.penalty = np.concatenate([penalty, penalty[:, :, [1, 1]]], axis=1)
 
     def cells(self, cells: NDArray[np.uint8], activity: NDArray[np.bool_]) -> NDArray[np.uint8]:
         """What the sensors of the block showed, and whether sources outside it are seen there anyway."""
-        covered = activity @ self.others.T
+        covered = activity[:, self.neighbours] @ self.by_neighbours.T  # on booleans, @ is exactly OR over ANDs
         return cells[:, self.sensors] + N_CELLS * covered.astype(np.uint8)
 
     def cheapest(self, cells: NDArray[np.uint8], chains: Chains) -> NDArray[np.bool_]:

@@ -91,7 +91,7 @@ def _unrelated(model: OrMixture, group: Group, cells: NDArray[np.uint8], k: int)
     return reduce(lambda left, right: best_of_sums(left, right, k), either, silent)
 
 
-def _told(model: OrMixture, row: Rows, best: Ranked, log_chance: float, exact: bool, k: int) -> Explanations:
+def _told(model: OrMixture, row: Rows, best: Ranked, log_total: float, exact: bool, k: int) -> Explanations:
     changing = model.probability < 1
     log_joint = -best.cost + np.log1p(-model.probability[changing]).sum()
     kept = best.activity[:k]
@@ -100,7 +100,7 @@ def _told(model: OrMixture, row: Rows, best: Ranked, log_chance: float, exact: b
     steps = np.diff(best.cost[:k], prepend=-np.inf) > TIE
     return Explanations(
         activity=kept,
-        probability=np.minimum(np.exp(log_joint[:k] - log_chance), 1.0),
+        probability=np.minimum(np.exp(log_joint[:k] - log_total), 1.0),
         rank=np.maximum.accumulate(np.where(steps, np.arange(len(kept)) + 1, 1)),
         missed=there & ~on & seen,
         false_alarm=~there & on & seen,

@@ -79,7 +79,8 @@ def _by_lattice(group: Group, cells: NDArray[np.uint8], *, shares: bool) -> Grou
 def _with_tiny_rows(group: Group, cells: NDArray[np.uint8], found: GroupSums, tiny: NDArray[np.int64]) -> GroupSums:
     """Rows whose chance is zero, or too small for a table to tell from zero, are looked at in logarithms."""
     if tiny.size:
-        again = _by_elimination(group, Elimination(group), cells[tiny], None)
+        elimination = Elimination(group)
+        again = _by_elimination(group, elimination, cells[tiny], elimination.n_states(EXACT_STATES))
         for part in ("log_chance", "probability", "error", "exact"):
             getattr(found, part)[tiny] = getattr(again, part)
     return found
@@ -102,7 +103,10 @@ class _Lattice:
     def chance_with_each(self) -> NDArray[np.float64]:
         """The same given that a source is on, for each of them: (n_rows, n_sources)."""
         sources = packed(np.ascontiguousarray(self.group.mixing.T))[:, 0].tolist()
-        with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+        n_threads = (
+            min(4, os.cpu_count() or 1) if self.group.sensors.size <= LATTICE_SENSORS else 1
+        )  # for memory's sake
+        with ThreadPoolExecutor(n_threads) as pool:
             columns = list(tracked(pool.map(self._folded, sources), "weighing sources", len(sources)))
         return np.stack(columns, axis=1)
 

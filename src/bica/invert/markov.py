@@ -61,9 +61,7 @@ def decode_in_time(
         activity[:, sources], exact[sources] = course.activity, course.exact
         cost += course.cost(chains.pick(sources))
     if np.isinf(cost):
-        raise InfeasibleError(
-            "with this persistence no course of the sources produces the rows; let it be estimated"
-        )
+        raise InfeasibleError("with this persistence no course of the sources produces the rows; let it be estimated")
     return DecodedInTime(activity, cost, exact, feasible, stay)
 
 

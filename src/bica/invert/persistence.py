@@ -22,11 +22,14 @@ def estimated_persistence(courses: list[Course], probability: NDArray[np.float64
     Probabilities are taken as given. Where rows tell nothing of a source, it stays as long as it would if slots were
     independent. Courses of groups that are too large to be solved at once are improved on the way.
     """
-    stay = START / np.maximum(1 - probability, AT_LEAST)
+    stay = 1 / np.maximum(1 - probability, AT_LEAST)
+    told = [course for course in courses if course.group.mixing.any()]
+    for course in told:
+        stay[course.group.sources] *= START
     for turn in range(ROUNDS):
         report("estimating how long sources stay on", turn, ROUNDS)
         chains, before = Chains.of(probability, stay), stay.copy()
-        for course in courses:
+        for course in told:
             own = chains.pick(course.group.sources)
             if not course.exact and turn % 4 == 0:
                 course.improve(own)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,8 @@ from numpy.typing import NDArray
 
 from bica.data.chunks import all_observed, n_words
 from bica.errors import BicaWarning, DataError
-from bica.invert.group_sums import group_sums
-from bica.invert.groups import groups_of
+from bica.invert.group_sums import GroupSums, group_sums
+from bica.invert.groups import Group, groups_of
 from bica.invert.rows import Rows
 from bica.kernels.bits import Words
 from bica.model.or_mixture import OrMixture
@@ -50,11 +51,11 @@ def posterior(model: OrMixture, words: Words, observed: Words | None = None) -> 
     """
     rows = checked_rows(model, words, observed)
     first, number = rows.distinct()
-    found, log_chance = _of_distinct(model, rows.pick(first))
-    impossible = int(np.isinf(log_chance[number]).sum())
-    if impossible:
+    found, possible = _of_distinct(model, rows.pick(first))
+    n_impossible = int((~possible[number]).sum())
+    if n_impossible:
         warnings.warn(
-            f"the model cannot produce {counted(impossible, 'row')} of {len(number)}, so that the posterior there "
+            f"the model cannot produce {counted(n_impossible, 'row')} of {len(number)}, so that the posterior there "
             "is NaN; fit with noise to give every row a chance",
             BicaWarning,
             stacklevel=2,
@@ -71,12 +72,8 @@ def log_chance(model: OrMixture, words: Words, observed: Words | None = None) ->
     """
     rows = checked_rows(model, words, observed)
     first, number = rows.distinct()
-    distinct = rows.pick(first)
     value, exact = np.zeros(len(first)), np.ones(len(first), dtype=bool)
-    for group in groups_of(model):
-        part = distinct.of_sensors(group.sensors)
-        once, pattern = part.distinct()
-        sums = group_sums(group, part.pick(once).cells(group.sensors.size), shares=False)
+    for _, sums, pattern in _groups(model, rows.pick(first), shares=False):
         value += sums.log_chance[pattern]
         exact &= sums.exact[pattern]
     return LogChance(value[number], exact[number] | np.isinf(value[number]))
@@ -94,17 +91,23 @@ def checked_rows(model: OrMixture, words: Words, observed: Words | None) -> Rows
     return Rows(words & seen, seen)
 
 
-def _of_distinct(model: OrMixture, rows: Rows) -> tuple[Posterior, NDArray[np.float64]]:
+def _of_distinct(model: OrMixture, rows: Rows) -> tuple[Posterior, NDArray[np.bool_]]:
+    """The posterior of each row, and whether the model can produce it."""
     probability = np.repeat(model.probability[None], len(rows.words), axis=0)  # what never changes stays so
     error, exact = np.zeros_like(probability), np.ones(probability.shape, dtype=bool)
-    log_chance = np.zeros(len(rows.words))
-    for group in groups_of(model):
-        part = rows.of_sensors(group.sensors)
-        first, pattern = part.distinct()
-        sums = group_sums(group, part.pick(first).cells(group.sensors.size), shares=True)
+    possible = np.ones(len(rows.words), dtype=bool)
+    for group, sums, pattern in _groups(model, rows, shares=True):
         probability[:, group.sources] = sums.probability[pattern]
         error[:, group.sources] = sums.error[pattern]
         exact[:, group.sources] = sums.exact[pattern][:, None]
-        log_chance += sums.log_chance[pattern]
-    probability[np.isinf(log_chance)] = np.nan
-    return Posterior(probability, error, exact), log_chance
+        possible &= np.isfinite(sums.log_chance[pattern])
+    probability[~possible], error[~possible], exact[~possible] = np.nan, 0.0, True
+    return Posterior(probability, error, exact), possible
+
+
+def _groups(model: OrMixture, rows: Rows, *, shares: bool) -> Iterator[tuple[Group, GroupSums, NDArray[np.int64]]]:
+    """Each group of connected sensors with its sums over distinct rows, and the number of every row among those."""
+    for group in groups_of(model):
+        part = rows.of_sensors(group.sensors)
+        first, pattern = part.distinct()
+        yield group, group_sums(group, part.pick(first).cells(group.sensors.size), shares=shares), pattern
