@@ -14,6 +14,7 @@ from bica.invert.decode import decode
 from bica.invert.groups import groups_of
 from bica.invert.markov import decode_in_time, learn_persistence
 from bica.invert.persistence import likeliest_stay
+from bica.invert.shown import shown_cost
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from bica.simulate import random_network, simulate
@@ -114,11 +115,11 @@ class TestLargeGroups:
         assert not found.exact.all()
         alone = decode(self.problem.model, words).activity
         chains = Chains.of(self.problem.model.probability, found.persistence)
+        cells = self.problem.rows.astype(np.uint8)
         cost = chains.cost(alone) + sum(
-            (group.cost(alone[:, group.sources], self.problem.rows[:, group.sensors].astype(np.uint8))
-             - alone[:, group.sources] @ group.price).sum()
+            shown_cost(group.penalty, group.mixing, alone[:, group.sources], cells[:, group.sensors]).sum()
             for group in groups_of(self.problem.model)
-        )  # fmt: skip
+        )
         assert found.cost < cost
 
     def test_sweeps_come_close_to_the_best_course(self, monkeypatch):

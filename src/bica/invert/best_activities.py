@@ -13,6 +13,7 @@ from bica.invert.decode import decode
 from bica.invert.elimination import Elimination
 from bica.invert.groups import Group
 from bica.invert.rows import Rows
+from bica.invert.shown import shown_cost
 from bica.kernels.best_lists import merge_lists
 from bica.kernels.decoding import TIE
 from bica.model.or_mixture import OrMixture
@@ -114,7 +115,9 @@ class _Parts:
 
     def cost(self, activity: NDArray[np.bool_]) -> NDArray[np.float64]:
         """What each activity costs in this group."""
-        return self.group.cost(activity[:, self.group.sources], self.cells.repeat(len(activity), axis=0))
+        own, cells = activity[:, self.group.sources], self.cells.repeat(len(activity), axis=0)
+        price: NDArray[np.float64] = own @ self.group.price
+        return price + shown_cost(self.group.penalty, self.group.mixing, own, cells)
 
     def split(self, activity: NDArray[np.bool_] | None, fixed: frozenset[int]) -> list[Part]:
         """The parts that are left after ``activity``; all together if there is none yet."""

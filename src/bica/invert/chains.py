@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bica.errors import SettingError
 from bica.invert.groups import Group
+from bica.invert.shown import shown_cost
 from bica.kernels.markov import cheapest_moves, expected_moves, trace_back
 
 STRETCH = 1024  # slots that are looked at together; between stretches only the best costs are kept
@@ -71,7 +72,8 @@ class Block:
         self.sources = sources  # numbers in the group
         self.sensors = np.flatnonzero(group.mixing[:, sources].any(axis=1))
         mixing = group.mixing[self.sensors]
-        self.reach = mixing[:, sources].astype(np.int64) @ (1 << np.arange(sources.size))
+        self.by_own = mixing[:, sources]
+        self.reach = self.by_own.astype(np.int64) @ (1 << np.arange(sources.size))
         self.neighbours = np.setdiff1d(np.flatnonzero(mixing.any(axis=0)), sources)
         self.by_neighbours = mixing[:, self.neighbours]
         penalty = group.penalty[self.sensors]
@@ -121,9 +123,7 @@ class Block:
 
     def cost(self, cells: NDArray[np.uint8], activity: NDArray[np.bool_], chains: Chains) -> float:
         """``-log`` of the chance of this course of the block's sources, and of the cells given it."""
-        state = activity.astype(np.int64) @ (1 << np.arange(self.sources.size))
-        on = (state[:, None] & self.reach) != 0
-        return chains.cost(activity) + float(self.penalty[np.arange(len(self.reach)), cells, on.astype(np.intp)].sum())
+        return chains.cost(activity) + float(shown_cost(self.penalty, self.by_own, activity, cells).sum())
 
     def moves(self, stretches: list[NDArray[np.uint8]], chains: Chains) -> NDArray[np.float64]:
         """How often each source of the block is expected to make each move, over separate stretches of slots."""

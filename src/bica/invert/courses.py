@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from bica.invert.chains import STRETCH, Block, Chains
 from bica.invert.groups import Group
+from bica.invert.shown import shown_cost
 from bica.kernels.decoding import TIE
 
 EXACT_SOURCES = 12  # all their 4096 states in every slot
@@ -61,7 +62,7 @@ class Course:
 
     def cost(self, chains: Chains) -> float:
         """``-log`` of the chance of the course and the rows together, up to what no course changes."""
-        shown = self.group.cost(self.activity, self.cells) - self.activity @ self.group.price
+        shown = shown_cost(self.group.penalty, self.group.mixing, self.activity, self.cells)
         return chains.cost(self.activity) + float(shown.sum())
 
 
