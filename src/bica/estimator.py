@@ -191,17 +191,14 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         model of up to 12 sources, beyond that one which no change of a few sources makes likelier.
         """
         check_is_fitted(self)
+        if self.temporal is not False:
+            return self._transform_in_time(X)
         with self._telling():
             rows = self._rows(X)
-            if self.temporal is False:
-                found = decode(self.model_, rows.words, rows.seen)
-                activity, feasible = found.activity, found.feasible
-            else:
-                course = decode_in_time(self.model_, rows.words, rows.seen, persistence=self.persistence_)
-                activity, feasible = course.activity, course.feasible
-        if not feasible.all():
-            raise InfeasibleError(_impossible(np.flatnonzero(~feasible)))
-        return activity.view(np.int8)
+            found = decode(self.model_, rows.words, rows.seen)
+        if not found.feasible.all():
+            raise InfeasibleError(_impossible(np.flatnonzero(~found.feasible)))
+        return found.activity.view(np.int8)
 
     def posterior(self, X: Any) -> Posterior:
         """Tell how likely each source was on, given its row: a value with ``probability`` and ``error``.
@@ -291,6 +288,14 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.n_iter_ = fit.n_iter
         self.diagnostics_ = dict(fit.diagnostics)
         return self
+
+    def _transform_in_time(self, X: Any) -> NDArray[np.int8]:
+        with self._telling():
+            rows = self._rows(X)
+            found = decode_in_time(self.model_, rows.words, rows.seen, persistence=self.persistence_)
+        if not found.feasible.all():
+            raise InfeasibleError(_impossible(np.flatnonzero(~found.feasible)))
+        return found.activity.view(np.int8)
 
     def _learn_persistence(self, X: Any) -> Self:
         self.__dict__.pop("persistence_", None)
