@@ -20,6 +20,7 @@ from bica.estimate.findbica import FindBICA
 from bica.invert.decoded import Decoded
 from bica.methods import METHODS
 from bica.model.fit import Fit
+from bica.simulate import random_network, simulate
 
 TRUTH = OrMixture([[1, 0, 1], [1, 1, 0], [0, 1, 0], [0, 0, 1]], [0.4, 0.3, 0.2], sensors=["a", "b", "c", "d"])
 ROWS = TRUTH.sample(3000, np.random.default_rng(1))
@@ -464,3 +465,77 @@ class TestUncertainty:
     def test_a_bootstrap_needs_a_fit(self):
         with pytest.raises(NotFittedError):
             BICA().bootstrap()
+
+
+# What is likely, and why.
+
+
+def test_posteriors_are_those_of_the_rows(fitted):
+    found = fitted.posterior(ROWS[:100])
+    assert found.shape == (100, 3)
+    agreed = (found > 0.5) == fitted.transform(ROWS[:100])
+    assert agreed.mean() > 0.9
+    gap = fitted.posterior(np.array([[1.0, np.nan, 0.0, 0.0]]))
+    assert gap.shape == (1, 3)
+    assert gap[0, 0] > 0.9
+
+
+def test_a_row_is_explained(fitted):
+    found = fitted.explain([1, 1, 1, 1], k=3)
+    assert len(found.activity) == 3
+    np.testing.assert_array_equal(found.activity[0], fitted.transform([[1, 1, 1, 1]])[0])
+    table = fitted.explain(np.array([[1, 1, 1, 1]]), k=3)
+    np.testing.assert_array_equal(table.probability, found.probability)
+    with pytest.raises(SettingError, match="2 were given"):
+        fitted.explain(ROWS[:2])
+
+
+def test_impossible_rows_cannot_be_explained():
+    silent = BICA(noise=0).fit(ROWS)
+    with pytest.raises(InfeasibleError, match="no set of sources produces this row"):
+        silent.explain([1, 0, 0, 0])
+    with pytest.warns(BicaWarning, match="cannot produce 1 row of 1"):
+        assert np.isnan(silent.posterior([[1, 0, 0, 0]])).all()
+
+
+def test_scores_of_a_wide_model_are_marked_lower_bounds():
+    rng = np.random.default_rng(3)
+    model = random_network(120, 120, column_weight=(3, 4), probability=(0.02, 0.1), noise=Noise.flips(0.02), rng=rng)
+    rows = model.sample(2, rng)
+    wide = BICA(method=Given(model)).fit(rows)
+    with pytest.warns(BicaWarning, match="2 of 2 rows is a lower bound"):
+        scores = wide.score_samples(rows)
+    assert np.isfinite(scores).all()
+    with pytest.warns(BicaWarning, match=r"of 240 posteriors are approximate, off by about .* at most"):
+        assert np.isfinite(wide.posterior(rows)).all()
+
+
+# Rows in time.
+
+
+class TestTemporal:
+    problem = simulate(TRUTH.with_noise(Noise.flips(0.1)), 1500, np.random.default_rng(4), persistence=10)
+
+    def test_persistent_sources_are_decoded_better_together(self):
+        alone, together = (BICA(temporal=temporal).fit(self.problem.rows) for temporal in (False, True))
+        assert together.components_.tolist() == TRUTH.mixing.T.tolist()
+        wrong, better = ((found.transform(self.problem.rows) != self.problem.activity).mean()
+                         for found in (alone, together))  # fmt: skip
+        assert better < wrong / 2
+        assert together.persistence_.shape == (3,)
+        assert ((together.persistence_ > 5) & (together.persistence_ < 20)).all()
+        assert not hasattr(alone, "persistence_")
+
+    def test_a_number_of_slots_is_taken_as_given(self):
+        assert BICA(temporal=10).fit(self.problem.rows).persistence_.tolist() == [10, 10, 10]
+        with pytest.raises(SettingError, match="persistence"):
+            BICA(temporal=0.5).fit(self.problem.rows)
+
+    def test_counts_have_no_order(self):
+        with pytest.raises(DataError, match="order of their rows"):
+            BICA(temporal=True).fit(PatternCounts.of(self.problem.rows))
+
+    def test_impossible_rows_are_refused(self):
+        silent = BICA(noise=0, temporal=10).fit(ROWS)
+        with pytest.raises(InfeasibleError, match="rows 1"):
+            silent.transform([[1, 1, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]])

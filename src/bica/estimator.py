@@ -23,8 +23,12 @@ from bica.data.patterns import PatternCounts
 from bica.data.tables import Binarize, open_table
 from bica.errors import BicaWarning, DataError, InfeasibleError, SettingError
 from bica.estimate.bootstrap import Bootstrap, bootstrap
+from bica.invert.chains import checked_persistence
 from bica.invert.decode import decode
 from bica.invert.decoded import Decoded
+from bica.invert.explain import Explanations, explain
+from bica.invert.markov import decode_in_time, learn_persistence
+from bica.invert.posterior import LogChance, Posterior, log_chance, posterior
 from bica.invert.rows import Rows
 from bica.methods import method_named, settings_of
 from bica.model.diagnosis import Diagnosis
@@ -72,6 +76,10 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         A Beta prior on every probability: (alpha, beta) counts as alpha - 1 rows on and beta - 1 rows off.
     binarize : float, mapping from column to float, or None
         Cells above this threshold are on. Without it, only 0 and 1 can be read.
+    temporal : bool or float
+        Whether rows are consecutive slots in which sources stay on for a while: then ``transform`` decodes them
+        together. A number says for how many slots on average; True finds that out, source by source, which reads
+        the table of ``fit`` a second time.
     random_state : int, Generator or None
         Where chance comes from, in methods that need it and in ``sample``.
     verbose : bool
@@ -87,6 +95,8 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Where each probability lies with 95 % certainty, symmetric in the log odds; NaN where there is no error.
     noise_ : Noise
         How often sensors err.
+    persistence_ : float array (n_sources,)
+        For how many rows each source stays on, on average; only with ``temporal``.
     n_sources_, n_iter_ : int
         How many sources were found, in how many steps.
     log_likelihood_ : float or None
@@ -125,6 +135,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         forbidden: Sequence[str | Sequence[str]] = (),
         prior: tuple[float, float] | None = None,
         binarize: Binarize = None,
+        temporal: bool | float = False,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -136,6 +147,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.forbidden = forbidden
         self.prior = prior
         self.binarize = binarize
+        self.temporal = temporal
         self.random_state = random_state
         self.verbose = verbose
 
@@ -145,17 +157,18 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Ctrl-C ends the search early: a warning tells so, and ``fit_.converged`` is False.
         """
         with self._telling():
-            return self._learn(self._counts(X, sample_weight, first=True))
+            return self._learn(self._counts(X, sample_weight, first=True))._learn_persistence(X)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows and all earlier ones together; the distinct ones are kept with their counts.
 
-        The result is that of one ``fit`` on all rows, and each call takes the time of such a fit.
+        The result is that of one ``fit`` on all rows, and each call takes the time of such a fit. For how long sources
+        stay on (``temporal``) is found from the last call's rows alone.
         """
         first = not hasattr(self, "_counts_so_far")
         with self._telling():
             counts = self._counts(X, sample_weight, first=first)
-            return self._learn(counts if first else self._counts_so_far + counts)
+            return self._learn(counts if first else self._counts_so_far + counts)._learn_persistence(X)
 
     def bootstrap(self, n_resamples: int = 100, *, n_jobs: int = 1) -> Bootstrap:
         """Learn again from resampled rows: how often each source and edge returns, and how far probabilities vary.
@@ -176,8 +189,12 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
         Missing cells may be anything. Rows that no set of sources can produce are refused; with noise there are none.
         A warning tells of rows whose search was cut short, so that a more probable activity may exist.
+        With ``temporal`` it is the most probable course through all rows, in their order: exact for every part of the
+        model of up to 12 sources, beyond that one which no change of a few sources makes likelier.
         """
         check_is_fitted(self)
+        if self.temporal is not False:
+            return self._transform_in_time(X)
         with self._telling():
             rows = self._rows(X)
             found = decode(self.model_, rows.words, rows.seen)
@@ -186,6 +203,39 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         if not found.proven.all():
             warnings.warn(_unproven(found), BicaWarning, stacklevel=2)
         return found.activity.view(np.int8)
+
+    def posterior(self, X: Any) -> NDArray[np.float64]:
+        """Tell how likely each source was on, given its row: (n_samples, n_sources).
+
+        Exact for models of moderate size; a warning tells where it is not, and how far off it may be (``bica.invert``
+        has the error of every cell). NaN, with a warning, where no set of sources can produce the row.
+
+        >>> bica = BICA().fit([[0, 0]] * 40 + [[1, 0]] * 10 + [[1, 1]] * 50)
+        >>> bica.posterior([[1, 1], [1, 0]]).round(3)
+        array([[1. , 0.2],
+               [0. , 1. ]])
+        """
+        check_is_fitted(self)
+        with self._telling():
+            rows = self._rows(X)
+            found = posterior(self.model_, rows.words, rows.seen)
+        if not found.exact.all():
+            warnings.warn(_approximate(found), BicaWarning, stacklevel=2)
+        return found.probability
+
+    def explain(self, row: Any, k: int = 5) -> Explanations:
+        """Find the ``k`` most probable sets of active sources behind one row, with their probabilities.
+
+        >>> bica = BICA().fit([[0, 0]] * 40 + [[1, 0]] * 10 + [[1, 1]] * 50)
+        >>> found = bica.explain([1, 1], k=2)
+        >>> found.activity.astype(int), found.probability.round(3)
+        (array([[1, 0],
+               [1, 1]]), array([0.8, 0.2]))
+        """
+        check_is_fitted(self)
+        with self._telling():
+            rows = self._rows([row] if _is_array(row) and np.ndim(row) == 1 else row)
+            return explain(self.model_, rows.words, rows.seen, k=k)
 
     def inverse_transform(self, Y: ArrayLike) -> NDArray[np.int8]:
         """Show what noise-free sensors would show of the activities ``Y`` (n_samples, n_sources)."""
@@ -198,18 +248,22 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return self.model_.observe(activity.astype(bool)).view(np.int8)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """The log of the chance of each row under the model; minus infinity where a row is impossible."""
+        """The log of the chance of each row under the model; minus infinity where a row is impossible.
+
+        Where too many columns hang together to sum over all activities, it is a lower bound, and a warning says so.
+        """
         check_is_fitted(self)
-        rows = self._rows(X)
-        first, number = rows.distinct()
-        once = PatternCounts(rows.words[first], np.ones(len(first)), self.model_.sensors, rows.seen[first])
-        return self.model_.log_probability(once)[number]
+        with self._telling():
+            rows = self._rows(X)
+            return _with_warning(log_chance(self.model_, rows.words, rows.seen))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-likelihood of a row."""
+        """The mean log-likelihood of a row; a lower bound in the cases that ``score_samples`` names."""
         check_is_fitted(self)
-        counts = self._counts(X, None, first=False)
-        return float(counts.weights @ self.model_.log_probability(counts)) / counts.n_samples
+        with self._telling():
+            counts = self._counts(X, None, first=False)
+            by_row = _with_warning(log_chance(self.model_, counts.patterns, counts.seen()))
+        return float(counts.weights @ by_row) / counts.n_samples
 
     def sample(self, n_samples: int = 1) -> NDArray[np.int8]:
         """Rows as the model would produce them, noise included: (n_samples, n_features)."""
@@ -240,6 +294,23 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.log_likelihood_ = fit.log_likelihood
         self.n_iter_ = fit.n_iter
         self.diagnostics_ = dict(fit.diagnostics)
+        return self
+
+    def _transform_in_time(self, X: Any) -> NDArray[np.int8]:
+        with self._telling():
+            rows = self._rows(X)
+            found = decode_in_time(self.model_, rows.words, rows.seen, persistence=self.persistence_)
+        if not found.feasible.all():
+            raise InfeasibleError(_impossible(np.flatnonzero(~found.feasible)))
+        return found.activity.view(np.int8)
+
+    def _learn_persistence(self, X: Any) -> Self:
+        self.__dict__.pop("persistence_", None)
+        if self.temporal is True:
+            rows = self._rows(X)
+            self.persistence_ = learn_persistence(self.model_, rows.words, rows.seen)
+        elif self.temporal is not False:
+            self.persistence_ = checked_persistence(self.temporal, self.model_.probability)
         return self
 
     def _method(self) -> Method:
@@ -349,6 +420,17 @@ def _is_array(X: Any) -> bool:
     return isinstance(X, list | tuple) or issparse(X) or (hasattr(X, "__array__") and not hasattr(X, "columns"))
 
 
+def _with_warning(chance: LogChance) -> NDArray[np.float64]:
+    if not chance.exact.all():
+        warnings.warn(
+            f"the log-likelihood of {(~chance.exact).sum()} of {len(chance.exact)} rows is a lower bound: too "
+            "many columns hang together to sum over all activities",
+            BicaWarning,
+            stacklevel=3,
+        )
+    return chance.value
+
+
 def _impossible(found: Decoded) -> str:
     rows = np.flatnonzero(~found.feasible)
     more = ", ..." if len(rows) > SHOWN_ROWS else ""
@@ -356,6 +438,13 @@ def _impossible(found: Decoded) -> str:
     return (
         f"no set of sources produces {'row' if len(rows) == 1 else 'rows'} {first} when sensors never err (at least "
         f"{n_wrong} of the cells must be wrong); fit with noise='estimate' or a rate such as noise=0.01"
+    )
+
+
+def _approximate(found: Posterior) -> str:
+    return (
+        f"{(~found.exact).sum()} of {found.exact.size} posteriors are approximate, off by about {np.nanmax(found.error):.2g} "
+        "at most: too many columns hang together to sum over all activities"
     )
 
 

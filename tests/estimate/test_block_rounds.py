@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bica.data.patterns import PatternCounts
 from bica.errors import SettingError
 from bica.estimate.block_learning import FlipSlope, Learned
-from bica.estimate.block_rounds import FlipRate, elected, learn_blocks, lone_blocks, next_round, shifted
+from bica.estimate.block_rounds import FlipRate, Round, elected, learn_blocks, lone_blocks, next_round, shifted
 from bica.estimate.blocks import LARGEST, WHOLE, Block
 from bica.estimate.costs import cost_by_size, source_cost
 from bica.estimate.lattice import Cells

@@ -14,6 +14,10 @@ COMMANDS = {
     "fit": ("bica.cli.fit", "Learn the sources behind TABLE, a file of zeros and ones."),
     "show": ("bica.cli.show", "Show the sources of MODEL: their sensors and how often each is on."),
     "decode": ("bica.cli.decode", "Tell which sources of MODEL were on in each row of TABLE."),
+    "explain": (
+        "bica.cli.explain",
+        "Explain one observation: the likeliest sets of active sources of MODEL behind it.",
+    ),
     "simulate": ("bica.cli.simulate", "Make a table of zeros and ones whose sources are known."),
     "score": ("bica.cli.score", "Measure how far MODEL is from TRUTH, another model file."),
     "export": ("bica.cli.export", "Write MODEL as a graph or a list for other programs."),

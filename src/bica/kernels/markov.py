@@ -1,0 +1,151 @@
+"""Sources that switch on and off over time, a few of them at once: all 2^n states in every slot.
+
+Sources move independently, so one slot is one pass a source over pairs of states that differ in it: n 2^n work in
+place of 4^n. Bit j of a state is source j; ``reach[i]`` holds the sources that switch sensor i on.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.kernels.bits import Cells
+from bica.kernels.compiled import compiled
+
+Table = NDArray[np.float64]
+
+
+@compiled
+def _add_penalties(cells: NDArray[np.uint8], reach: NDArray[np.int64], penalty: Table, cost: Table) -> None:
+    for sensor in range(cells.size):
+        quiet, on = penalty[sensor, cells[sensor], 0], penalty[sensor, cells[sensor], 1]
+        for state in range(cost.size):
+            cost[state] += on if state & reach[sensor] else quiet
+
+
+@compiled
+def cheapest_moves(
+    cells: Cells,
+    reach: NDArray[np.int64],
+    penalty: Table,
+    move: Table,
+    cost: Table,
+    came_from: NDArray[np.uint16],
+) -> None:
+    """Carry the least cost of every state through the slots of ``cells``; remember where each state came from.
+
+    ``move[source, before, after]`` is the cost of a source's step, ``penalty[sensor, cell, state]`` of what was shown.
+    """
+    for slot in range(cells.shape[0]):
+        origin = came_from[slot]
+        for state in range(cost.size):
+            origin[state] = state
+        for source in range(move.shape[0]):
+            bit = 1 << source
+            for state in range(cost.size):
+                if state & bit:
+                    continue
+                off, on = cost[state], cost[state | bit]
+                off_origin, on_origin = origin[state], origin[state | bit]
+                for after in range(2):
+                    place = state | bit if after else state
+                    stays_off, was_on = off + move[source, 0, after], on + move[source, 1, after]
+                    cost[place] = min(stays_off, was_on)
+                    origin[place] = off_origin if stays_off <= was_on else on_origin
+        _add_penalties(cells[slot], reach, penalty, cost)
+
+
+@compiled
+def trace_back(came_from: NDArray[np.uint16], state: int, path: NDArray[np.int64]) -> int:
+    """Write the states on the way to ``state``, the one in the last slot; return the one before the first slot."""
+    for slot in range(path.size - 1, -1, -1):
+        path[slot] = state
+        state = int(came_from[slot, state])
+    return state
+
+
+@compiled
+def _spread(chance: Table, move: Table, bit: int, transposed: bool, after: Table) -> None:
+    """One source's step applied to the chances of all states, or its transpose."""
+    up, down = (move[1, 0], move[0, 1]) if transposed else (move[0, 1], move[1, 0])
+    stays_off, stays_on = move[0, 0], move[1, 1]
+    for first in range(0, chance.size, 2 * bit):
+        off, on = chance[first : first + bit], chance[first + bit : first + 2 * bit]
+        off_after, on_after = after[first : first + bit], after[first + bit : first + 2 * bit]
+        for s in range(bit):
+            off_after[s] = stays_off * off[s] + down * on[s]
+            on_after[s] = up * off[s] + stays_on * on[s]
+
+
+@compiled
+def _add_moves(before: Table, after: Table, bit: int, move: Table, counts: Table) -> None:
+    """Add how likely each of a source's four moves was, between what led to its state and what follows from it."""
+    off_off, off_on, on_off, on_on = 0.0, 0.0, 0.0, 0.0
+    for first in range(0, before.size, 2 * bit):
+        off, on = before[first : first + bit], before[first + bit : first + 2 * bit]
+        off_after, on_after = after[first : first + bit], after[first + bit : first + 2 * bit]
+        for s in range(bit):
+            off_off += off[s] * off_after[s]
+            off_on += off[s] * on_after[s]
+            on_off += on[s] * off_after[s]
+            on_on += on[s] * on_after[s]
+    off_off, off_on, on_off, on_on = off_off * move[0, 0], off_on * move[0, 1], on_off * move[1, 0], on_on * move[1, 1]
+    total = off_off + off_on + on_off + on_on
+    counts[0, 0] += off_off / total
+    counts[0, 1] += off_on / total
+    counts[1, 0] += on_off / total
+    counts[1, 1] += on_on / total
+
+
+@compiled
+def _spread_all(way: Table, move: Table) -> None:
+    """Step by step through the sources: ``way[k]`` are the chances after the first k of them have moved."""
+    for source in range(move.shape[0]):
+        _spread(way[source], move[source], 1 << source, False, way[source + 1])
+
+
+@compiled
+def _likelihood(cells: NDArray[np.uint8], reach: NDArray[np.int64], penalty: Table, chance: Table) -> None:
+    chance[:] = 0.0
+    _add_penalties(cells, reach, penalty, chance)
+    least = chance.min()
+    for state in range(chance.size):
+        chance[state] = np.exp(least - chance[state])
+
+
+@compiled
+def _weigh(values: Table, weight: Table) -> None:
+    """Multiply the values by the weights, then divide by their sum."""
+    total = 0.0
+    for state in range(values.size):
+        values[state] *= weight[state]
+        total += values[state]
+    for state in range(values.size):
+        values[state] /= total
+
+
+@compiled
+def expected_moves(
+    cells: Cells, reach: NDArray[np.int64], penalty: Table, start: Table, move: Table, counts: Table
+) -> None:
+    """Add to ``counts[source, before, after]`` how often each step is expected, given all slots of ``cells``.
+
+    ``start[state]`` and ``move`` are chances here. Forwards and backwards through the slots, and within each slot
+    through the sources.
+    """
+    n_slots, n_sources = cells.shape[0], move.shape[0]
+    shown, forward = np.empty((n_slots, start.size)), np.empty((n_slots, start.size))
+    way, backward, earlier = np.empty((n_sources + 1, start.size)), np.ones(start.size), np.empty(start.size)
+    way[n_sources] = start
+    for slot in range(n_slots):
+        _likelihood(cells[slot], reach, penalty, shown[slot])
+        forward[slot] = way[n_sources]
+        _weigh(forward[slot], shown[slot])
+        way[0] = forward[slot]
+        _spread_all(way, move)
+    for slot in range(n_slots - 1, 0, -1):
+        _weigh(backward, shown[slot])
+        way[0] = forward[slot - 1]
+        _spread_all(way, move)
+        for source in range(n_sources - 1, -1, -1):
+            _add_moves(way[source], backward, 1 << source, move[source], counts[source])
+            _spread(backward, move[source], 1 << source, True, earlier)
+            backward[:] = earlier
