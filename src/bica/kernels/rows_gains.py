@@ -74,13 +74,10 @@ def gather(
 ) -> None:  # fmt: skip
     """Make candidates of the sources with a sensor that shows 1 and a gain above ``hopeless``, and of those ``kept``.
 
-    Sources that are on more often than not need no such sensor.
+    Sources that are on more often than not need no such sensor. The order of the candidates must not depend on those
+    kept: a sweep that visits active sources first would not sample from the right distribution.
     """
     count[:] = 0
-    for k in range(kept.size):
-        _nominate(kept[k], log_odds, silent, slot, gain, count)
-        if slot[PLACE, kept[k]] >= 0:
-            slot[ON, slot[PLACE, kept[k]]] = 1
     for k in range(ones.size):
         cell[CELL, ones[k]] = 1
         for q in range(reach_starts[ones[k]], reach_starts[ones[k] + 1]):
@@ -89,6 +86,10 @@ def gather(
                 gain[slot[PLACE, reach[q]]] += says[1, ones[k]] - says[0, ones[k]]
     for k in range(frequent.size):
         _nominate(frequent[k], log_odds, silent, slot, gain, count)
+    for k in range(kept.size):
+        _nominate(kept[k], log_odds, silent, slot, gain, count)
+        if slot[PLACE, kept[k]] >= 0:
+            slot[ON, slot[PLACE, kept[k]]] = 1
     for k in range(gaps.size):
         cell[CELL, gaps[k]] = 2
         for q in range(reach_starts[gaps[k]], reach_starts[gaps[k] + 1]):

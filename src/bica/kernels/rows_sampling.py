@@ -26,6 +26,9 @@ from bica.kernels.rows_gains import (
 from bica.kernels.rows_lists import Lists
 
 
+NEVER = -18.0  # log odds below which a source is not drawn
+
+
 class Sweep(NamedTuple):
     """The new activity, and what it adds up to, by weight."""
 
@@ -85,6 +88,8 @@ def sweep_rows(
                 switch(slot[PLACE, source], starts, sensors, reach_starts, reach, says, cell, slot, gain, count)
         stream = _mixed(seed + np.uint64(row))
         for b in range(count[N_CANDIDATES]):
+            if slot[ON, b] == 0 and gain[b] < NEVER:
+                continue
             value = worth(b, starts, sensors, says, cell, slot, gain) if slot[ON, b] else gain[b]
             chance = 1.0 / (1.0 + np.exp(-value))
             expected[slot[SOURCE, b]] += cells.weights[row] * chance

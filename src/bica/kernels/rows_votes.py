@@ -8,6 +8,8 @@ from bica.kernels.compiled import compiled
 from bica.kernels.rows_gains import Cells
 from bica.kernels.rows_lists import Lists
 
+FEW = 0.1
+
 
 @compiled
 def bit_at(words: Words, row: int, column: int) -> bool:
@@ -17,12 +19,16 @@ def bit_at(words: Words, row: int, column: int) -> bool:
 
 @compiled
 def _hopeful(
-    rows: NDArray[np.int32], cells: Cells, left: Lists, one: NDArray[np.float64], price: float,
-    count: NDArray[np.float64], local: NDArray[np.int32], sensors: NDArray[np.int32], n_local: int,
+    rows: NDArray[np.int32], cells: Cells, left: Lists, free: NDArray[np.float64], one: NDArray[np.float64],
+    zero: NDArray[np.float64], price: float, count: NDArray[np.float64], local: NDArray[np.int32], sensors: NDArray[np.int32], n_local: int,
 ) -> int:  # fmt: skip
-    """Append the sensors that unexplained ones in these rows speak for, before any zero is heard."""
-    n_seen = n_local
+    """Append the sensors that unexplained ones in these rows speak for, hearing few of the zeros.
+
+    How many zeros there are is not counted yet; it is taken to be a tenth of what the sensor's free share suggests.
+    """
+    n_seen, weight = n_local, 0.0
     for row in rows:
+        weight += cells.weights[row]
         for sensor in left.items[left.start[row] : left.start[row + 1]]:
             if local[sensor] < 0:
                 if count[sensor] == 0.0:
@@ -32,7 +38,8 @@ def _hopeful(
     n_kept = n_local
     for k in range(n_local, n_seen):
         sensor = sensors[k]
-        if count[sensor] * one[sensor] > price:
+        zeros = max(0.0, FEW * free[sensor] * weight - count[sensor])
+        if count[sensor] * one[sensor] + zeros * zero[sensor] > price:
             local[sensor] = n_kept
             sensors[n_kept] = sensor
             n_kept += 1
@@ -43,12 +50,12 @@ def _hopeful(
 @compiled
 def vote_columns(
     columns: Lists, reaching: Lists, rows_of: Lists, fixed: NDArray[np.bool_], cells: Cells, words: Words, seen: Words,
-    left: Lists, one: NDArray[np.float64], zero: NDArray[np.float64], price: float,
+    left: Lists, free: NDArray[np.float64], one: NDArray[np.float64], zero: NDArray[np.float64], price: float,
 ) -> Lists:  # fmt: skip
     """The columns after every source, one after the other, was voted on; those ``fixed`` stay.
 
-    ``rows_of`` lists the rows of each source, ``left`` the unexplained ones of each row, ``seen`` is empty if all cells
-    were observed. A sensor belongs to a source if the evidence of the rows in which the source is on, and no other
+    ``rows_of`` lists the rows of each source, ``left`` the unexplained ones of each row, ``free`` is the share of the
+    rows in which nothing covers a sensor, ``seen`` is empty if all cells were observed. A sensor belongs to a source if the evidence of the rows in which the source is on, and no other
     active source reaches the sensor, is above ``price``. Earlier decisions count for later ones, so two sources that
     are on together do not both give up a sensor, or both claim it. Time: for every source and sensor in question, the
     rows of the other sources that reach it.
@@ -72,7 +79,7 @@ def vote_columns(
             continue
         for k in range(old.size):
             local[old[k]], sensors[k] = k, old[k]
-        n_local = _hopeful(rows, cells, left, one, price, count, local, sensors, old.size)
+        n_local = _hopeful(rows, cells, left, free, one, zero, price, count, local, sensors, old.size)
         for k in range(rows.size):
             mark[rows[k]] = k
         cover = np.zeros((n_local, rows.size), np.int16)

@@ -55,6 +55,11 @@ class Explained:
         silence = self.table.n_samples * np.log1p(-self.pool.probability).sum()
         return self.gain(self.table.rows) + float(silence - price(self.pool.widths).sum())
 
+    def score(self, price: Price) -> float:
+        """The same with the code of the cells under no source, so that it can be compared between noise rates."""
+        ones, seen, rate = self.table.ones(), self.table.times_seen(), self.evidence.false_alarm
+        return self.objective(price) + float(ones @ np.log(rate) + (seen - ones) @ np.log1p(-rate))
+
     def coverage(self) -> Coverage:
         """What is covered, and what is left unexplained."""
 

@@ -103,6 +103,9 @@ class Rounds:
             found = some.settle(start, evidence)
             start, evidence = found.pool, found.evidence
         state = self.settle(start, evidence)
+        if not evidence.known and has_few_rows(self.table):  # too few cells to find the rate on the way
+            exact = self.settle(start, evidence.with_rate(0.0))
+            state = max(state, exact, key=lambda found: found.score(self.price))
         self.best = self._refitted(state)
         return self.fit_of(self.best, interrupted=False)
 

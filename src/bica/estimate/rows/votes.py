@@ -16,10 +16,11 @@ SHARE = 0.7  # of log(n_sensors), the price of a sensor in a column
 def voted(state: Explained, forbidden: Forbidden | None = None) -> Pool:
     """The sources with the sensors that their rows vote for: fragments grow and supersets shrink; equal ones merge."""
     table, pool = state.table, state.pool
-    left = state.coverage().unexplained
+    covered = state.coverage()
+    free = 1 - (covered.ones + covered.zeros) / table.n_samples
     columns = vote_columns(
         pool.columns, state.sources().reaching, state.rows_of(), pool.fixed, table.cells, table.words, table.seen,
-        left, state.evidence.one, state.evidence.zero, SHARE * np.log(table.n_sensors),
+        covered.unexplained, free, state.evidence.one, state.evidence.zero, SHARE * np.log(table.n_sensors),
     )  # fmt: skip
     if forbidden:
         pairs = zip(as_columns(pool.columns), as_columns(columns), strict=True)
