@@ -32,7 +32,13 @@ def quiet_chances(quiet_one: Table, without: Sets, quiet: Table) -> None:
 
 @compiled
 def assign(
-    cells: Cells, weights: Table, quiet: Table, noise: tuple[float, float], temperature: float, ones: Table, total: Table
+    cells: Cells,
+    weights: Table,
+    quiet: Table,
+    noise: tuple[float, float],
+    temperature: float,
+    ones: Table,
+    total: Table,
 ) -> float:
     """Spread every row over the sets, with shares ``chance^(1 / temperature)``; return the free energy.
 
@@ -80,9 +86,7 @@ def _slope(others: Table, ones: Table, zeros: Table, noise: tuple[float, float],
         on = ones[s] / max(noise[0] + clear - moved * x, TINY)
         off = zeros[s] / max(noise[1] + moved * x, TINY)
         first += moved * (off - on)
-        second -= moved * moved * (
-            off / max(noise[1] + moved * x, TINY) + on / max(noise[0] + clear - moved * x, TINY)
-        )
+        second -= moved * moved * (off / max(noise[1] + moved * x, TINY) + on / max(noise[0] + clear - moved * x, TINY))
     return first, second
 
 

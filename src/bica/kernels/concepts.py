@@ -17,13 +17,13 @@ def count_bits(word: np.uint64) -> np.int64:
 
 
 @compiled
-def _has(words: Words, row: int, column: int) -> bool:
+def _has(words: Words, row: np.int64, column: np.int64) -> bool:
     return bool((words[row, column // 64] >> np.uint64(column % 64)) & np.uint64(1))
 
 
 @compiled
 def _value(rows: Words, left: Words, weights: NDArray[np.float64], inside: NDArray[np.int64], columns: Words) -> float:
-    """Close ``inside``, some rows, into ``columns[0]``; return the weight of the cells left that this concept covers."""
+    """Close ``inside``, some rows, into ``columns[0]``; return the weight of the cells left that they cover."""
     columns[0] = rows[inside[0]]
     for row in inside:
         columns[0] &= rows[row]
@@ -40,7 +40,7 @@ def grow_concept(
 ) -> NDArray[np.int64]:
     """Add columns one by one, each the best, as long as the concept covers more of the cells ``left``.
 
-    Of equal columns the first in ``order`` is taken. Returns the rows of the concept; ``columns[0]`` becomes its columns.
+    Of equal columns the first in ``order`` is taken. Returns the rows of the concept; ``columns[0]`` gets its columns.
     """
     inside = np.arange(rows.shape[0])
     columns[0] = 0

@@ -1,7 +1,7 @@
 """Max-sum messages of Boolean factorisation, between cells of a table and the bits of its two factors.
 
-All messages are log odds. Arrays are (n_rows, n_sensors, n_sources): ``from_activity`` and ``from_mixing`` go to a cell,
-``to_activity`` and ``to_mixing`` come back from it.
+All messages are log odds. Arrays are (n_rows, n_sensors, n_sources): ``from_activity`` and ``from_mixing`` go to a
+cell, ``to_activity`` and ``to_mixing`` come back from it.
 """
 
 import numpy as np

@@ -43,6 +43,12 @@ def counted_fit(
     )
 
 
+def nothing_found(method: str, data: PatternCounts, noise: NoiseSetting) -> Fit:
+    """The fit to silent rows."""
+    mixing, activity = np.zeros((data.n_sensors, 0), bool), np.zeros((len(data.weights), 0), bool)
+    return counted_fit(method, data, mixing, activity, noise, diagnostics={"scores": [], "objective": []})
+
+
 def flip_share(data: PatternCounts, mixing: NDArray[np.bool_], activity: NDArray[np.bool_]) -> float:
     """The share of wrong cells, never 0: that no flip was seen leaves half a flip possible."""
     wrong = data.weights @ (activity @ mixing.T != data.rows()).sum(axis=1)
@@ -55,6 +61,12 @@ def log_likelihood_if_exact(model: OrMixture, data: PatternCounts) -> float | No
         return model.log_likelihood(data)
     except LimitError:
         return None
+
+
+def check_noise(noise: NoiseSetting, method: str) -> None:
+    """Refuse noise of a kind that the method does not know."""
+    if noise != "estimate" and not isinstance(noise, Noise):
+        raise SettingError(f"{method} knows noise='estimate' or given rates, but not {noise!r}")
 
 
 def told_number(n_sources: int | None, method: str) -> int:

@@ -1,4 +1,4 @@
-"""GreConD: cover a table by formal concepts, greedily (Belohlavek and Vychodil 2010), and its essential-entry variant."""
+"""GreConD: cover a table by formal concepts, greedily (Belohlavek and Vychodil 2010)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bica.errors import SettingError
 from bica.kernels.bits import Words
 from bica.kernels.concepts import covered_by_smaller, grow_concept
 from bica.model.fit import Fit
-from bica.rivals.counted import NoiseSetting
+from bica.rivals.counted import NoiseSetting, check_noise
 from bica.rivals.starts import Attempt, fit_best_start
 
 
@@ -40,6 +40,7 @@ class GreConD:
     noise: NoiseSetting = "estimate"
 
     def __post_init__(self) -> None:
+        check_noise(self.noise, "GreConD")
         if not 0 < self.coverage <= 1:
             raise SettingError(f"coverage must lie in (0, 1], but {self.coverage:g} was given")
         if self.max_sources is not None and self.max_sources < 1:
@@ -58,7 +59,9 @@ class GreConD:
         return fit_best_start(name, data, start, self.n_init, rng)
 
     def _cover(self, data: PatternCounts, left: Words, order: NDArray[np.int64]) -> Attempt:
-        columns, members, trace = [], [], []
+        columns: list[NDArray[np.bool_]] = []
+        members: list[NDArray[np.bool_]] = []
+        trace: list[float] = []
         total = remaining = _weight(left, data)
         enough = (1 - self.coverage) * total
         while remaining > enough and len(columns) != self.max_sources:

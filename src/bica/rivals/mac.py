@@ -15,7 +15,7 @@ from bica.kernels.assignment import assign, best_sets, improve_quiet, noise_weig
 from bica.kernels.bits import Cells
 from bica.model.fit import Fit
 from bica.model.noise import Noise
-from bica.rivals.counted import MOST_FLIPS, NoiseSetting, counted_fit, told_number
+from bica.rivals.counted import MOST_FLIPS, NoiseSetting, check_noise, nothing_found, told_number
 from bica.rivals.starts import Attempt, fit_best_start
 
 Rates = tuple[float, float]  # false alarms and misses
@@ -31,8 +31,8 @@ class MAC:
 
     Source k leaves sensor j quiet with some chance of its own, which ends below or above one half: that is the
     mixing. Noise decides a cell with probability e, and then shows 1 with probability r: false alarms e r and misses
-    e (1 - r), both estimated; ``symmetric`` makes them equal. Temperatures are in nats a row. Every start has its own first
-    temperature, in turn, since no single one suits every table; the lowest free energy at the end temperature wins.
+    e (1 - r), both estimated; ``symmetric`` makes them equal. Temperatures are in nats a row. Every start has its own
+    first temperature, in turn, since no single one suits every table; the lowest free energy at the end wins.
     Time: starts times steps times rows times sets times sensors.
 
     >>> from bica.model.or_mixture import OrMixture
@@ -55,6 +55,7 @@ class MAC:
     noise: NoiseSetting = "estimate"
 
     def __post_init__(self) -> None:
+        check_noise(self.noise, "MAC")
         if not 0 < self.cooling < 1:
             raise SettingError(f"cooling must lie between 0 and 1, but {self.cooling:g} was given")
         if not self.first_temperatures or min(*self.first_temperatures, self.end_temperature) <= 0:
@@ -69,8 +70,7 @@ class MAC:
         data = data.complete("MAC")
         n_sources = told_number(self.n_sources, "MAC")
         if not data.ones().any():
-            nothing = np.zeros((data.n_sensors, 0), bool), np.zeros((len(data.weights), 0), bool)
-            return counted_fit("mac", data, *nothing, self.noise, diagnostics={"scores": [], "objective": []})
+            return nothing_found("mac", data, self.noise)
         task = Annealing(self, data.rows().view(np.uint8), data.weights, assignment_sets(n_sources, self.max_assign))
         _check_size(task.without.shape[1] * data.n_sensors)
         return fit_best_start("mac", data, task.run, self.n_init, rng)

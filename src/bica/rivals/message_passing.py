@@ -11,7 +11,7 @@ from bica.data.patterns import PatternCounts
 from bica.errors import LimitError, SettingError
 from bica.kernels.messages import answer_cells, gather_answers
 from bica.model.fit import Fit
-from bica.rivals.counted import NoiseSetting, counted_fit, told_number
+from bica.rivals.counted import NoiseSetting, check_noise, nothing_found, told_number
 from bica.rivals.starts import Attempt, fit_best_start
 
 MESSAGES = 1 << 27  # numbers of each of the four kinds: one gigabyte
@@ -44,6 +44,7 @@ class MessagePassing:
     noise: NoiseSetting = "estimate"
 
     def __post_init__(self) -> None:
+        check_noise(self.noise, "message passing")
         if not all(0 < chance < 1 for chance in self.prior) or not 0.5 < self.channel < 1:
             raise SettingError("the priors must lie in (0, 1) and the channel in (0.5, 1)")
         if not 0 < self.damping <= 1 or self.max_iter < 1:
@@ -54,9 +55,7 @@ class MessagePassing:
         data = data.complete("message passing")
         n_sources = told_number(self.n_sources, "message passing")
         if not data.ones().any():
-            nothing = np.zeros((data.n_sensors, 0), bool), np.zeros((len(data.weights), 0), bool)
-            told = {"scores": [], "objective": []}
-            return counted_fit("message-passing", data, *nothing, self.noise, diagnostics=told)
+            return nothing_found("message-passing", data, self.noise)
         n_messages = len(data.weights) * data.n_sensors * n_sources
         if n_messages > MESSAGES:
             raise LimitError(f"message passing would send {n_messages} messages a step; take fewer rows or sources")
@@ -80,7 +79,8 @@ class Factorisation:
         activity, mixing = np.zeros((shape[0], shape[2])), np.zeros((shape[1], shape[2]))
         evidence, damping = self._evidence(), self.settings.damping
         prior = self._prior_odds()
-        costs, change = [], np.inf
+        costs: list[float] = []
+        change = np.inf
         while len(costs) < self.settings.max_iter and change > self.settings.tolerance:
             change = answer_cells(from_activity, from_mixing, evidence, damping, to_activity, to_mixing)
             gather_answers(
@@ -88,7 +88,9 @@ class Factorisation:
             )
             costs.append(self._cost(activity > 0, mixing > 0, evidence))
         trace = {"objective": costs}
-        return Attempt(mixing > 0, activity > 0, self.settings.noise, costs[-1], trace, change <= self.settings.tolerance)
+        return Attempt(
+            mixing > 0, activity > 0, self.settings.noise, costs[-1], trace, change <= self.settings.tolerance
+        )
 
     def _evidence(self) -> NDArray[np.float64]:
         """Log odds of each cell being truly on."""
@@ -98,15 +100,14 @@ class Factorisation:
             rates = self.settings.noise.rates(self.data.n_sensors)
         false_alarm, miss = (np.clip(rate, LEAST_RATE, 1 - LEAST_RATE) for rate in rates)
         on, off = np.log((1 - miss) / false_alarm), np.log(miss / (1 - false_alarm))
-        return np.where(self.data.rows(), on, off)
+        evidence: NDArray[np.float64] = np.where(self.data.rows(), on, off)
+        return evidence
 
     def _prior_odds(self) -> tuple[float, float]:
         activity, mixing = (float(np.log(chance / (1 - chance))) for chance in self.settings.prior)
         return activity, mixing
 
-    def _cost(
-        self, activity: NDArray[np.bool_], mixing: NDArray[np.bool_], evidence: NDArray[np.float64]
-    ) -> float:
+    def _cost(self, activity: NDArray[np.bool_], mixing: NDArray[np.bool_], evidence: NDArray[np.float64]) -> float:
         """Minus the log of the joint probability, up to a constant; every bit that is on adds its log odds."""
         odds = self._prior_odds()
         gain = self.data.weights @ ((activity @ mixing.T) * evidence).sum(axis=1)
