@@ -8,7 +8,7 @@
 from bica.compare.contenders import CONTENDERS, Contender
 from bica.compare.problems import NETWORKS, Setting, topology_settings
 from bica.compare.records import read_records, write_table
-from bica.compare.run import run
+from bica.compare.run import run_plan
 from bica.compare.summary import Mean, mean_of, summarise
 from bica.compare.task import MEASURES, Task, perform, tasks
 
@@ -23,7 +23,7 @@ __all__ = [
     "mean_of",
     "perform",
     "read_records",
-    "run",
+    "run_plan",
     "summarise",
     "tasks",
     "topology_settings",

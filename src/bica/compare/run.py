@@ -18,7 +18,7 @@ from bica.progress import report
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
-def run(plan: Sequence[Task], path: str | Path, *, n_jobs: int | None = None) -> list[Record]:
+def run_plan(plan: Sequence[Task], path: str | Path, *, n_jobs: int | None = None) -> list[Record]:
     """Do every task of ``plan`` that ``path`` does not hold yet; return the records of the plan, in its order.
 
     A killed run continues where it was: call again with the same path. ``n_jobs`` processes of one thread each share

@@ -64,7 +64,7 @@ class FastICA:
 
     def _unmix(self, rows: NDArray[np.float64], firsts: NDArray[np.int64], n_components: int, seed: int) -> Attempt:
         ica = LinearFastICA(n_components, whiten="unit-variance", max_iter=self.max_iter, random_state=seed)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):  # by components left out
             warnings.simplefilter("ignore", ConvergenceWarning)  # told by the attempt
             sources = ica.fit_transform(rows)
         sign = np.sign(ica.mixing_[np.abs(ica.mixing_).argmax(axis=0), np.arange(n_components)])

@@ -23,6 +23,7 @@ TABLE_CELLS = 1 << 25  # sets times sensors; three such tables of numbers are ke
 FIRST_RATES = (0.05, 0.05)
 SPREAD = 0.1  # of the random first chances around the columns' means
 LAST_STEPS = 100  # at the end temperature
+NOISE_STEPS = 20  # after the chances became links
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,9 +127,10 @@ class Annealing:
         return false_alarm, miss
 
     def _attempt(self, state: State, trace: dict[str, list[float]], converged: bool) -> Attempt:
-        """Chances below one half become links, and every row gets its best set under them."""
+        """Chances below one half become links, noise takes over what is left, and every row gets its best set."""
         reached = state.quiet_one < 0.5
         quiet_chances(np.where(reached, 0.0, 1.0), self.without, state.quiet)
+        state.settle_noise(self.settings.end_temperature)
         chosen = np.empty(len(self.cells), np.int64)
         best_sets(self.cells, state.quiet, state.rates, chosen)
         noise = Noise(*state.rates) if self.settings.noise == "estimate" else self.settings.noise
@@ -158,6 +160,13 @@ class State:
             improve_quiet(self.quiet_one, task.without, self.ones, self.total, self.rates, self.quiet)
             self.rates = task.next_rates(self)
         return False
+
+    def settle_noise(self, temperature: float) -> None:
+        """The noise that goes with links of all or nothing; before, the chances of the links explained a part of it."""
+        task = self.task
+        for _ in range(NOISE_STEPS):
+            assign(task.cells, task.weights, self.quiet, self.rates, temperature, self.ones, self.total)
+            self.rates = task.next_rates(self)
 
 
 def assignment_sets(n_sources: int, max_assign: int) -> NDArray[np.int64]:
