@@ -46,7 +46,7 @@ class MAC:
 
     n_sources: int | None = None  # has to be told
     max_assign: int = 3  # how many sources a row may have at once
-    n_init: int = 12
+    n_init: int = 48  # a dozen ends in a worse optimum on tables with many overlaps
     first_temperatures: tuple[float, ...] = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
     end_temperature: float = 0.35
     cooling: float = 0.8  # from one temperature to the next
