@@ -25,19 +25,24 @@ DASHES = [[1, 0], [5, 3], [2, 2], [8, 2, 2, 2]]
 WIDTH, HEIGHT = 190, 110
 ROOM = 1.15  # above the highest mean; wider bands are cut off there
 LEAST_SECONDS = 1e-4
+BAND_RUNS = 5
+DECADES = [10.0**power for power in range(-4, 5)]
 _TIMES = look.heading("Time of a fit", "mean over all runs")
 
 
 def evaluation_chart(means: Values, networks: Mapping[str, OrMixture]) -> alt.VConcatChart:
     """Means over runs with their intervals as bands, against the number of rows; the networks stand above.
 
-    ``means`` has ``contender``, ``network``, ``n_samples``, ``flip_rate``, ``measure``, ``mean``, ``low`` and ``high``.
+    Of fewer than five runs an interval says next to nothing, so there are no bands then.
+
+    ``means`` has ``contender``, ``network``, ``n_samples``, ``flip_rate``, ``measure``, ``mean``, ``low``,
+    ``high`` and ``n_runs``.
     """
     contenders = list(dict.fromkeys(row["contender"] for row in means))
     rates = sorted({row["flip_rate"] for row in means})
     scales = _Scales(contenders, rates)
     measures = [measure for measure in ROWS if any(row["measure"] == measure for row in means)]
-    grids = alt.hconcat(*(_network(name, model) for name, model in networks.items()), spacing=30)
+    grids = alt.hconcat(*(_network(name, model) for name, model in networks.items()), spacing=56)
     rows = [_row(measure, means, list(networks), scales) for measure in measures]
     figure: alt.VConcatChart = alt.vconcat(grids, *rows, spacing=14)
     return styled(figure)
@@ -50,14 +55,14 @@ class _Scales:
         colors = [COLORS[place % len(COLORS)] for place in range(len(contenders))]
         shades = alt.Scale(domain=list(contenders), range=colors)
         dashes = alt.Scale(domain=[_percent(rate) for rate in rates], range=DASHES[: len(rates)])
-        self.color = alt.Color("contender:N", scale=shades, legend=_legend())
-        self.fill = alt.Fill("contender:N", scale=shades, legend=None)
+        self.color = alt.Color("contender:N", scale=shades, legend=_legend(symbolOpacity=1))
         self.dash = alt.StrokeDash("noise:N", scale=dashes, legend=_legend(symbolStrokeColor=look.INK))
 
 
 def _legend(**settings: Any) -> alt.Legend:
-    symbols = {"symbolType": "stroke", "symbolStrokeWidth": 2.5, "symbolSize": 400}
-    return alt.Legend(title=None, orient="bottom", direction="horizontal", **symbols, **settings)
+    legend = alt.Legend(title=None, orient="bottom", direction="horizontal", **settings)
+    legend.symbolType, legend.symbolStrokeWidth, legend.symbolSize = "stroke", 2.5, 400
+    return legend
 
 
 def _percent(rate: float) -> str:
@@ -67,7 +72,12 @@ def _percent(rate: float) -> str:
 def _row(measure: str, means: Values, networks: Sequence[str], scales: _Scales) -> alt.HConcatChart:
     values: Values = [_drawn(row) for row in means if row["measure"] == measure]
     panels = [
-        _panel([row for row in values if row["network"] == network], _y(measure, values, place), scales, measure)
+        _panel(
+            [row for row in values if row["network"] == network],
+            (_y("mean", measure, values, place), _y("low", measure, values, place)),
+            scales,
+            measure,
+        )
         for place, network in enumerate(networks)
     ]
     row: alt.HConcatChart = alt.hconcat(*panels, spacing=24)
@@ -80,7 +90,7 @@ def _drawn(row: dict[str, Any]) -> dict[str, Any]:
     return row | ends | {"noise": _percent(row["flip_rate"]), "line": f"{row['contender']} {row['flip_rate']}"}
 
 
-def _y(measure: str, values: Values, place: int) -> alt.Y:
+def _y(field: str, measure: str, values: Values, place: int) -> alt.Y:
     """One axis for a whole row; means decide how far it reaches, not the bands of a few runs."""
     highest = max((row["mean"] for row in values), default=0.0) or 1.0
     if measure == "cpu_seconds":
@@ -89,22 +99,21 @@ def _y(measure: str, values: Values, place: int) -> alt.Y:
     else:
         scale = alt.Scale(domain=[0, ROOM * highest], nice=False)
     title = ROWS[measure] if place == 0 else None
-    return alt.Y("mean:Q", scale=scale, title=title, axis=alt.Axis(tickCount=4, gridColor=look.FAINT, minExtent=34))
+    ticks: dict[str, Any] = {"values": DECADES} if measure == "cpu_seconds" else {"tickCount": 4}
+    axis = alt.Axis(gridColor=look.FAINT, minExtent=34, **ticks)
+    return alt.Y(f"{field}:Q", scale=scale, title=title, axis=axis)
 
 
-def _panel(values: Values, y: alt.Y, scales: _Scales, measure: str) -> alt.LayerChart:
+def _panel(values: Values, y: tuple[alt.Y, alt.Y], scales: _Scales, measure: str) -> alt.LayerChart:
     last = measure == list(ROWS)[-1]
     sizes = sorted({row["n_samples"] for row in values})
     axis = alt.Axis(values=sizes, grid=False, labelOverlap=True, labels=last, ticks=last)
     x = alt.X("n_samples:Q", scale=alt.Scale(type="log", nice=False), title="rows" if last else None, axis=axis)
-    base = marks_at(values).encode(x=x, detail="line:N")
-    band = base.mark_area(opacity=0.12, clip=True).encode(y=_ends(y, "low"), y2="high:Q", fill=scales.fill)
-    line = base.mark_line(strokeWidth=1.8, clip=True).encode(y=y, color=scales.color, strokeDash=scales.dash)
+    known: Values = [row for row in values if row["n_runs"] >= BAND_RUNS]
+    base, bands = (marks_at(rows).encode(x=x, detail="line:N") for rows in (values, known))
+    band = bands.mark_area(opacity=0.12, clip=True).encode(y=y[1], y2="high:Q", color=scales.color)
+    line = base.mark_line(strokeWidth=1.8, clip=True).encode(y=y[0], color=scales.color, strokeDash=scales.dash)
     return layers(band, line, width=WIDTH, height=HEIGHT)
-
-
-def _ends(y: alt.Y, field: str) -> alt.Y:
-    return alt.Y(f"{field}:Q", scale=y.scale, title=y.title, axis=y.axis)
 
 
 def _network(name: str, model: OrMixture) -> alt.LayerChart:
@@ -126,7 +135,12 @@ def times_chart(times: Values) -> alt.Chart:
     base = marks_at(times).mark_point(filled=True, size=110, opacity=1)
     colors = alt.Scale(domain=contenders, range=[COLORS[place % len(COLORS)] for place in range(len(contenders))])
     chart = base.encode(
-        x=alt.X("mean:Q", scale=alt.Scale(type="log"), title="CPU seconds a fit", axis=alt.Axis(gridColor=look.FAINT)),
+        x=alt.X(
+            "mean:Q",
+            scale=alt.Scale(type="log"),
+            title="CPU seconds a fit",
+            axis=alt.Axis(gridColor=look.FAINT, values=DECADES),
+        ),
         y=alt.Y("network:N", scale=alt.Scale(domain=networks), title=None),
         color=alt.Color("contender:N", scale=colors, legend=alt.Legend(title=None, orient="bottom")),
     )
