@@ -10,6 +10,7 @@ import click
 from bica.cli.options import json_option
 
 if TYPE_CHECKING:
+    from bica.cli.screen import Screen
     from bica.compare.task import Record
 
 RESULTS = "results.jsonl"
@@ -91,24 +92,30 @@ def _write_figures(name: str, folder: Path, means: list[Record], times: list[Rec
     return f"{name}{{{','.join(FORMATS)},.md}}"
 
 
-def _show(screen: Any, name: str, means: list[Record], times: list[Record]) -> None:
+def _show(screen: Screen, name: str, means: list[Record], times: list[Record]) -> None:
     """The distance of the mixing at the largest number of rows, or the times."""
     from rich import box
     from rich.table import Table
 
-    largest = max(row["n_samples"] for row in means)
     rows = times
     if name == "topologies":
-        screen.print(f"share of wrong cells in the mixing, from {largest} rows:")
+        largest = max(row["n_samples"] for row in means)
+        screen.print(f"share of wrong cells in the mixing of each topology, from {largest} rows:")
         rows = [row for row in means if row["measure"] == "hamming_distance" and row["n_samples"] == largest]
+    else:
+        screen.print("mean CPU seconds of a fit on each topology, over all else:")
     networks = list(dict.fromkeys(row["network"] for row in rows))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("method", *networks):
-        table.add_column(title, justify="left" if title == "method" else "right")
-    lines: dict[str, dict[str, float]] = {}
-    for row in rows:
-        flips = f", {100 * row['flip_rate']:g} % flips" if "flip_rate" in row else ""
-        lines.setdefault(f"{row['contender']}{flips}", {})[row["network"]] = row["mean"]
-    for line, values in sorted(lines.items()):
-        table.add_row(line, *(f"{values[network]:.4f}" if network in values else "-" for network in networks))
+    table = Table("method", "flips", box=box.SIMPLE_HEAD, pad_edge=False)
+    for network in networks:
+        table.add_column(network.removeprefix("topology "), justify="right", no_wrap=True)
+    for (method, flips), values in sorted(_lines(rows).items()):
+        table.add_row(method, flips, *(f"{values[n]:.4f}" if n in values else "-" for n in networks))
     screen.print(table)
+
+
+def _lines(rows: list[Record]) -> dict[tuple[str, str], dict[str, float]]:
+    lines: dict[tuple[str, str], dict[str, float]] = {}
+    for row in rows:
+        flips = f"{100 * row['flip_rate']:g} %" if "flip_rate" in row else "all"
+        lines.setdefault((row["contender"], flips), {})[row["network"]] = row["mean"]
+    return lines
