@@ -48,3 +48,12 @@ def sources_of(model):
     """The sources of a model as the slow twins take them: the bit set of the sensors, and the probability."""
     sets = [sum(1 << i for i, on in enumerate(column) if on) for column in model.mixing.T.tolist()]
     return list(zip(sets, model.probability.tolist(), strict=True))
+
+
+@st.composite
+def binary_tables(draw, max_rows=6, max_columns=6):
+    """Lists of rows of False and True, at least one cell."""
+    n_rows, n_columns = draw(st.integers(1, max_rows)), draw(st.integers(1, max_columns))
+    return draw(
+        st.lists(st.lists(st.booleans(), min_size=n_columns, max_size=n_columns), min_size=n_rows, max_size=n_rows)
+    )

@@ -539,3 +539,16 @@ class TestTemporal:
         silent = BICA(noise=0, temporal=10).fit(ROWS)
         with pytest.raises(InfeasibleError, match="rows 1"):
             silent.transform([[1, 1, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]])
+
+
+@pytest.mark.parametrize("method", ["mac", "message-passing", "grecond"])
+def test_rivals_are_methods_too(method):
+    rows = [[0, 0, 0]] * 30 + [[1, 1, 0]] * 20 + [[0, 1, 1]] * 10 + [[1, 1, 1]] * 5
+    learner = BICA(method, n_sources=None if method == "grecond" else 2, random_state=0).fit(rows)
+    assert learner.components_.tolist() == [[True, True, False], [False, True, True]]
+    assert learner.transform([[1, 1, 1]]).tolist() == [[1, 1]]
+
+
+def test_a_method_that_finds_the_number_of_sources_refuses_to_be_told():
+    with pytest.raises(SettingError, match="'likelihood' has no setting 'n_sources'"):
+        BICA(n_sources=2).fit([[0, 1], [1, 1]])

@@ -45,6 +45,7 @@ METHOD_SETTINGS: dict[str, Any] = {  # passed on to the method, with our default
     "known": (),
     "forbidden": (),
     "prior": None,
+    "n_sources": None,
 }
 SHOWN_ROWS = 5
 
@@ -59,7 +60,8 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     Parameters
     ----------
     method : str or object
-        How to learn: "likelihood" (exact, up to 20 columns), "findbica" (the paper's algorithm), or any object with
+        How to learn: "likelihood" (exact, up to 20 columns), "findbica" (the paper's algorithm), a published rival
+        ("mac", "grecond", "grecond-essential", "message-passing", "fastica"), or any object with
         ``fit(data, rng) -> Fit``.
     noise : "estimate", "per-sensor", float or Noise
         How often sensors err: found from the data, as one flip rate or as one a sensor; or known, one flip rate
@@ -74,6 +76,8 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Columns that no unknown source drives all together; a single name keeps unknown sources away from that column.
     prior : pair of floats or None
         A Beta prior on every probability: (alpha, beta) counts as alpha - 1 rows on and beta - 1 rows off.
+    n_sources : int or None
+        How many sources there are, for rivals that cannot find it out: "mac", "message-passing", "fastica".
     binarize : float, mapping from column to float, or None
         Cells above this threshold are on. Without it, only 0 and 1 can be read.
     temporal : bool or float
@@ -134,6 +138,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         known: Sequence[Any] = (),
         forbidden: Sequence[str | Sequence[str]] = (),
         prior: tuple[float, float] | None = None,
+        n_sources: int | None = None,
         binarize: Binarize = None,
         temporal: bool | float = False,
         random_state: Any = None,
@@ -146,6 +151,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.known = known
         self.forbidden = forbidden
         self.prior = prior
+        self.n_sources = n_sources
         self.binarize = binarize
         self.temporal = temporal
         self.random_state = random_state

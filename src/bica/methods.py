@@ -10,7 +10,14 @@ from bica.model.fit import Method
 METHODS = {  # imported when first asked for, so that a list of names costs nothing
     "likelihood": "bica.estimate.likelihood:Likelihood",
     "findbica": "bica.estimate.findbica:FindBICA",
+    "mac": "bica.rivals.mac:MAC",
+    "grecond": "bica.rivals.grecond:GreConD",
+    "grecond-essential": "bica.rivals.grecond:GreConDEssential",
+    "message-passing": "bica.rivals.message_passing:MessagePassing",
+    "fastica": "bica.rivals.fastica:FastICA",
 }
+COUNTED = ("mac", "grecond", "grecond-essential", "message-passing", "fastica")  # probabilities are no estimates
+REFERENCES = ("fastica",)  # what a method of another model gives; not expected to find OR mixtures
 
 
 def method_named(name: str, **settings: Any) -> Method:
@@ -34,6 +41,15 @@ def settings_of(name: str) -> tuple[str, ...]:
     ('min_probability', 'significance')
     """
     return tuple(field.name for field in fields(_class_of(name)))
+
+
+def needs_n_sources(name: str) -> bool:
+    """Whether the method of this name has to be told the number of sources.
+
+    >>> needs_n_sources("mac"), needs_n_sources("likelihood")
+    (True, False)
+    """
+    return "n_sources" in settings_of(name)
 
 
 def _class_of(name: str) -> Any:

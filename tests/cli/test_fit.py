@@ -237,3 +237,14 @@ def test_the_command_line_names_the_limit(run, tmp_path):
     assert shown.exit_code == 4
     assert "21 sensors vary, more than 20, and there a rate of its own can be given" in " ".join(shown.stderr.split())
     assert not (tmp_path / "m.json").exists()
+
+
+def test_a_rival_is_told_the_number_of_sources(run, tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("a,b,c\n" + "1,1,0\n" * 20 + "0,1,1\n" * 10 + "1,1,1\n" * 5 + "0,0,0\n" * 30)
+    result = run("fit", table, "--method", "mac", "--sources", 2, "--json")
+    assert result.exit_code == 0, result.output
+    assert [source["sensors"] for source in json.loads(result.stdout)["sources"]] == [["a", "b"], ["b", "c"]]
+    refused = run("fit", table, "--method", "mac")
+    assert refused.exit_code == 2
+    assert "give n_sources" in refused.stderr

@@ -20,6 +20,7 @@ COMMANDS = {
     ),
     "simulate": ("bica.cli.simulate", "Make a table of zeros and ones whose sources are known."),
     "score": ("bica.cli.score", "Measure how far MODEL is from TRUTH, another model file."),
+    "reproduce": ("bica.cli.reproduce", "Run the paper's evaluation: its figure of errors, or its table of times."),
     "export": ("bica.cli.export", "Write MODEL as a graph or a list for other programs."),
 }
 

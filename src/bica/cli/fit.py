@@ -30,6 +30,13 @@ def _significance(_: click.Context, __: click.Parameter, text: str | None) -> fl
 @output_option("Write the model here; - is standard output.")
 @click.option("--method", metavar="NAME", default="likelihood", show_default=True, help="How to learn.")
 @click.option(
+    "--sources",
+    "n_sources",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many sources there are, for methods that have to be told.",
+)
+@click.option(
     "--min-probability", type=float, metavar="NUMBER", help="Drop rarer sources; the method decides if not given."
 )
 @click.option(

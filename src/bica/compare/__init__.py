@@ -1,0 +1,31 @@
+"""Methods against each other: contenders x problems x seeds, on all cores, into one table.
+
+>>> plan = tasks(["findbica", "truth"], [Setting(network="topology two", n_samples=50, flip_rate=0.0)], range(2))
+>>> len(plan), plan[0].contender
+(4, 'findbica')
+"""
+
+from bica.compare.contenders import CONTENDERS, Contender
+from bica.compare.problems import NETWORKS, Setting, topology_settings
+from bica.compare.records import read_records, write_table
+from bica.compare.run import run_plan
+from bica.compare.summary import Mean, mean_of, summarise
+from bica.compare.task import MEASURES, Task, perform, tasks
+
+__all__ = [
+    "CONTENDERS",
+    "MEASURES",
+    "NETWORKS",
+    "Contender",
+    "Mean",
+    "Setting",
+    "Task",
+    "mean_of",
+    "perform",
+    "read_records",
+    "run_plan",
+    "summarise",
+    "tasks",
+    "topology_settings",
+    "write_table",
+]

@@ -1,0 +1,75 @@
+"""Work through a plan on all cores; what is on disk already is not done again."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from pathlib import Path
+
+from bica.compare.records import Record, RecordFile
+from bica.compare.task import KEY, Task, perform
+from bica.errors import SettingError
+from bica.progress import report
+
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+def run_plan(plan: Sequence[Task], path: str | Path, *, n_jobs: int | None = None) -> list[Record]:
+    """Do every task of ``plan`` that ``path`` does not hold yet; return the records of the plan, in its order.
+
+    A killed run continues where it was: call again with the same path. ``n_jobs`` processes of one thread each share
+    the work, by default one a core; with 1 the work is done right here. Ctrl-C lets the tasks at hand finish. In a
+    script, call this under ``if __name__ == "__main__":``, since the processes read the script anew.
+    """
+    jobs = (os.cpu_count() or 1) if n_jobs is None else n_jobs
+    if jobs < 1:
+        raise SettingError(f"{jobs} processes can do nothing; give n_jobs from 1 up")
+    file = RecordFile(path)
+    known = {_name(record) for record in file.records}
+    left = [task for task in plan if _name(task.key()) not in known]
+    report("tasks", len(plan) - len(left), len(plan))
+    for number, record in enumerate(_results(left, jobs), 1):
+        file.add(record)
+        report("tasks", len(plan) - len(left) + number, len(plan))
+    done = {_name(record): record for record in file.records}
+    return [done[_name(task.key())] for task in plan]
+
+
+def _name(record: Record) -> tuple[object, ...]:
+    return tuple(record[part] for part in KEY)
+
+
+def _results(plan: list[Task], n_jobs: int) -> Iterator[Record]:
+    """Records as they become ready."""
+    if n_jobs == 1 or len(plan) < 2:
+        yield from map(perform, plan)
+        return
+    fresh = multiprocessing.get_context("spawn")  # a forked copy would inherit threads in unknown states
+    with _one_thread(), ProcessPoolExecutor(n_jobs, fresh, initializer=_ignore_interrupts) as pool:
+        waiting = [pool.submit(perform, task) for task in plan]
+        try:
+            for future in as_completed(waiting):
+                yield future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C reaches every process; a method that ends early on it must not count as finished."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Processes started inside use one thread each, so that their CPU time is that of one core."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})

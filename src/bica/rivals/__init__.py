@@ -1,0 +1,1 @@
+"""Published methods, one per file, written from their mathematics."""

@@ -1,0 +1,78 @@
+"""What methods without independent sources can say of a model: which rows they covered, counted.
+
+The probability of a source is the share of the rows in which the method switched it on. That describes the fit; it
+is no estimate, since a source hidden behind others is counted as silent or not as the method pleases.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.data.patterns import PatternCounts
+from bica.errors import LimitError, SettingError
+from bica.model.fit import Fit
+from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture
+
+NoiseSetting = Noise | Literal["estimate"]
+MOST_FLIPS = 0.49
+
+
+def counted_fit(
+    method: str,
+    data: PatternCounts,
+    mixing: NDArray[np.bool_],
+    activity: NDArray[np.bool_],
+    noise: NoiseSetting,
+    **told: Any,
+) -> Fit:
+    """The fit whose sources were on as ``activity`` says, (n_patterns, n_sources).
+
+    Sources that are never on are left out, and those with equal columns are merged by ``OrMixture``. The noise, where
+    it is not given, is one flip rate: the share of the cells that the sources explain wrongly.
+    """
+    probability = data.weights @ activity / data.n_samples
+    used = (probability > 0) & mixing.any(axis=0)
+    if noise == "estimate":
+        noise = Noise.flips(flip_share(data, mixing, activity))
+    model = OrMixture(mixing[:, used], np.minimum(probability[used], 1.0), noise, sensors=data.sensors)
+    model = model.pick(model.order())
+    return Fit(
+        model, method=method, n_samples=data.n_samples, log_likelihood=log_likelihood_if_exact(model, data), **told
+    )
+
+
+def nothing_found(method: str, data: PatternCounts, noise: NoiseSetting) -> Fit:
+    """The fit to silent rows."""
+    mixing, activity = np.zeros((data.n_sensors, 0), bool), np.zeros((len(data.weights), 0), bool)
+    return counted_fit(method, data, mixing, activity, noise, diagnostics={"scores": [], "objective": []})
+
+
+def flip_share(data: PatternCounts, mixing: NDArray[np.bool_], activity: NDArray[np.bool_]) -> float:
+    """The share of wrong cells, never 0: that no flip was seen leaves half a flip possible."""
+    wrong = data.weights @ (activity @ mixing.T != data.rows()).sum(axis=1)
+    return float(min(max(wrong, 0.5) / (data.n_samples * data.n_sensors), MOST_FLIPS))
+
+
+def log_likelihood_if_exact(model: OrMixture, data: PatternCounts) -> float | None:
+    """The log-likelihood, or None where a connected group is too large for exact probabilities."""
+    try:
+        return model.log_likelihood(data)
+    except LimitError:
+        return None
+
+
+def check_noise(noise: NoiseSetting, method: str) -> None:
+    """Refuse noise of a kind that the method does not know."""
+    if noise != "estimate" and not isinstance(noise, Noise):
+        raise SettingError(f"{method} knows noise='estimate' or given rates, but not {noise!r}")
+
+
+def told_number(n_sources: int | None, method: str) -> int:
+    """The number of sources, which this method cannot find by itself."""
+    if n_sources is None:
+        raise SettingError(f"{method} has to be told how many sources there are; give n_sources")
+    if n_sources < 1:
+        raise SettingError(f"{method} cannot look for {n_sources} sources; give n_sources from 1 up")
+    return n_sources

@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from bica.compare import CONTENDERS, NETWORKS, Contender, Setting, Task, perform
+from bica.data.chunks import packed
+from bica.errors import SettingError
+from bica.invert.decode import decode
+from bica.methods import METHODS
+from bica.metrics import activity_error_ratio, compare_models
+from bica.model.fit import Fit
+from bica.model.noise import Noise
+
+SETTING = Setting(network="topology two", n_samples=60, flip_rate=0.1)
+
+
+class Half:
+    """A method that finds every second source, and a noise of its own."""
+
+    def fit(self, data, rng):
+        truth = SETTING.draw(0).model
+        return Fit(truth.pick(range(0, truth.n_sources, 2)).with_noise(Noise.flips(0.03)), method="half")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_takes_part(name):
+    record = perform(Task(contender=name, setting=SETTING, seed=0))
+    assert record["failure"] is None
+    assert 0 <= record["hamming_distance"] <= 1
+    assert 0 <= record["activity_error"] <= 1
+    assert record["cpu_seconds"] > 0
+
+
+def test_methods_that_count_have_no_probability_error():
+    assert perform(Task(contender="mac", setting=SETTING, seed=0))["transmission_probability_error"] is None
+    assert perform(Task(contender="findbica", setting=SETTING, seed=0))["transmission_probability_error"] is not None
+
+
+def test_measures_are_those_of_the_metrics_with_both_kinds_of_noise(monkeypatch):
+    monkeypatch.setattr(Contender, "prepared", lambda self, n_sources: Half())
+    record = perform(Task(contender="findbica", setting=SETTING, seed=0))
+    problem, found = SETTING.draw(0), Half().fit(None, None).model
+    compared = compare_models(found, problem.model, 60)
+    assert record["hamming_distance"] == compared.hamming_distance
+    assert record["structure_error"] == compared.structure_error
+    assert (record["n_found"], record["recall"]) == (4, compared.columns.recall)
+    for name, model in (("", found), ("_true_noise", found.with_noise(problem.model.noise))):
+        activity = decode(model, packed(problem.rows)).activity
+        expected = activity_error_ratio(activity, problem.activity, compared.match)
+        assert record[f"activity_error{name}"] == expected
+    assert record["found_flip_rate"] == pytest.approx(0.03)
+
+
+def test_a_refusal_is_recorded_with_its_reason(monkeypatch):
+    monkeypatch.setitem(CONTENDERS, "greedy", Contender("mac", {"max_assign": 40}))
+    monkeypatch.setattr("bica.rivals.mac.TABLE_CELLS", 10)
+    monkeypatch.setattr("bica.compare.task._warm", lambda *_: None)
+    record = perform(Task(contender="greedy", setting=SETTING, seed=0))
+    assert "lower max_assign" in record["failure"]
+    assert record["hamming_distance"] is None
+
+
+def test_unknown_names_are_refused_with_the_choice():
+    with pytest.raises(SettingError, match="no contender 'magic'"):
+        perform(Task(contender="magic", setting=SETTING, seed=0))
+    with pytest.raises(SettingError, match="no network 'magic'"):
+        Setting(network="magic", n_samples=10, flip_rate=0.0).draw(0)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_every_network_can_be_drawn(network):
+    problem = Setting(network=network, n_samples=20, flip_rate=0.0).draw(3)
+    assert np.array_equal(problem.rows, problem.model.observe(problem.activity))

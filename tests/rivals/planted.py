@@ -1,0 +1,23 @@
+"""Factor tables drawn at random, as the papers of the rivals do."""
+
+import numpy as np
+
+from bica.data.patterns import PatternCounts
+
+
+def clusters(seed, noise, n_sources=5, n_sensors=40, n_samples=300):
+    """Sources of density 0.3, rows in each with chance 0.35; noise replaces a cell by a coin toss."""
+    rng = np.random.default_rng(seed)
+    mixing = rng.random((n_sensors, n_sources)) < 0.3
+    rows = (rng.random((n_samples, n_sources)) < 0.35) @ mixing.T
+    replaced = rng.random(rows.shape) < noise
+    return mixing, PatternCounts.of(np.where(replaced, rng.random(rows.shape) < 0.5, rows))
+
+
+def factors(seed, n_sources, n_samples, n_sensors, density, flip_rate):
+    """Both factors of one density, chosen so that ``density`` of the table is on; cells are flipped."""
+    rng = np.random.default_rng(seed)
+    chance = np.sqrt(1 - (1 - density) ** (1 / n_sources))
+    mixing = (rng.random((n_sources, n_sensors)) < chance).T
+    rows = (rng.random((n_samples, n_sources)) < chance) @ mixing.T
+    return mixing, PatternCounts.of(rows ^ (rng.random(rows.shape) < flip_rate)), chance
