@@ -60,7 +60,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     Parameters
     ----------
     method : str or object
-        How to learn: "likelihood" (exact, up to 20 columns), "findbica" (the paper's algorithm), a published rival
+        How to learn: "likelihood" (for 2 to some thousand columns), "findbica" (the paper's algorithm), a published rival
         ("mac", "grecond", "grecond-essential", "message-passing", "fastica"), or any object with
         ``fit(data, rng) -> Fit``.
     noise : "estimate", "per-sensor", float or Noise
@@ -84,6 +84,8 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Whether rows are consecutive slots in which sources stay on for a while: then ``transform`` decodes them
         together. A number says for how many slots on average; True finds that out, source by source, which reads
         the table of ``fit`` a second time.
+    n_jobs : int or None
+        Threads that learn tables of many columns; None: one a core. They change nothing but the time.
     random_state : int, Generator or None
         Where chance comes from, in methods that need it and in ``sample``.
     verbose : bool
@@ -141,6 +143,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         n_sources: int | None = None,
         binarize: Binarize = None,
         temporal: bool | float = False,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -154,6 +157,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.n_sources = n_sources
         self.binarize = binarize
         self.temporal = temporal
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
@@ -307,7 +311,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
             rows = self._rows(X)
             found = decode_in_time(self.model_, rows.words, rows.seen, persistence=self.persistence_)
         if not found.feasible.all():
-            raise InfeasibleError(_impossible(np.flatnonzero(~found.feasible)))
+            raise InfeasibleError(_impossible(decode(self.model_, rows.words, rows.seen)))
         return found.activity.view(np.int8)
 
     def _learn_persistence(self, X: Any) -> Self:

@@ -196,7 +196,7 @@ class TestOddTables:
         fit = learned(PatternCounts.of(np.column_stack([rows, rows[:, copies]])))
         joined = {
             frozenset([*column, *(24 + k for k, i in enumerate(copies) if i in column)])
-            for column in map(lambda c: frozenset(np.flatnonzero(c).tolist()), truth.mixing.T)
+            for column in (frozenset(np.flatnonzero(c).tolist()) for c in truth.mixing.T)
         }
         assert {frozenset(np.flatnonzero(column).tolist()) for column in fit.model.mixing.T} == joined
 
