@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bica.data.patterns import PatternCounts
-from bica.errors import BicaWarning, LimitError, ModelError, SettingError
+from bica.errors import BicaWarning, ModelError, SettingError
 from bica.estimate.lattice_task import fit_on_lattice
 from bica.estimate.likelihood import Likelihood
 from bica.estimate.varying import Varying
@@ -146,18 +146,6 @@ def test_min_probability_is_a_floor(floor):
     assert columns_of(fit.model) == {c for c in CHANCE if found_in(usual(), c)[0] >= floor}
 
 
-@pytest.mark.parametrize(
-    ("settings", "complaint"),
-    [
-        ({"prior": (2, 5)}, r"^24 sensors vary, more than 20, and a Beta prior cannot be used there; [^.]*$"),
-        ({"noise": "per-sensor"}, r"^24 sensors vary, more than 20, and there a rate of its own can be given [^.]*$"),
-    ],
-)
-def test_what_needs_the_lattice_is_refused_in_one_sentence(settings, complaint):
-    with pytest.raises(LimitError, match=complaint):
-        learned(DATA, **settings)
-
-
 class TestMissingCells:
     """A fifth of the cells is removed, each on its own."""
 
@@ -185,6 +173,31 @@ class TestMissingCells:
         one, other = (learned(PatternCounts.of(table)) for table in (rows, np.vstack([rows, np.full((1, 24), np.nan)])))
         assert columns_of(one.model) == columns_of(other.model)
         np.testing.assert_allclose(one.model.probability, other.model.probability, atol=1e-4)
+
+
+class TestHubs:
+    """One sensor that shares a source with each of 16 pairs: more sources than a block has room for."""
+
+    PAIRS = np.vstack([np.ones((1, 16)), np.kron(np.eye(16), np.ones((2, 1)))])
+
+    @pytest.mark.parametrize("lone", [0.0, 0.06])
+    def test_its_own_source_is_told_from_the_others(self, lone):
+        mixing = np.column_stack([self.PAIRS, np.eye(33)[0]])
+        truth = OrMixture(mixing, [0.03] * 16 + [lone], Noise.flips(0.02)).pick(range(16 + (lone > 0)))
+        fit = learned(drawn(truth, 20_000))
+        assert columns_of(fit.model) == columns_of(truth)
+        # the hub is quiet six times in ten: its own source shows there, and the flips and the others with it
+        assert lone == 0 or abs(found_in(fit, frozenset([truth.sensors[0]]))[0] - lone) < 5 * np.sqrt(
+            0.4 / 0.6 / 20_000
+        )
+
+    def test_also_beside_known_sources(self):
+        truth = OrMixture(self.PAIRS, [0.03] * 16, Noise.flips(0.02))
+        names = truth.sensors
+        known = [([names[0], names[1], names[2]],), ([names[0], names[31], names[32]], 0.03)]
+        fit = learned(drawn(truth, 20_000), known=known)
+        assert columns_of(fit.model) == columns_of(truth)
+        assert found_in(fit, frozenset(known[1][0])) == (pytest.approx(0.03, rel=1e-12), 0.0)
 
 
 class TestOddTables:
