@@ -261,7 +261,7 @@ class TestTheSameAnswer:
             assert abs(here - there) < (0.1 + 2 * np.sqrt(0.001)) * error
 
     def test_weights_that_are_not_whole(self):
-        """All rows count a quarter more: that moves no top of the likelihood, but the prices, the links and so the blocks.
+        """All rows count a quarter more: that moves no top of the likelihood, but prices, links and so the blocks.
 
         A source is then read from another block, whose estimate is as firm but not the same.
         """
