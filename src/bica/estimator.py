@@ -337,6 +337,8 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         given = {name: getattr(self, name) for name in METHOD_SETTINGS} | {"noise": _noise(self.noise)}
         changed = {name for name, value in given.items() if value != METHOD_SETTINGS[name]}
         decided = {name for name in known if METHOD_SETTINGS.get(name) is not None}
+        if self.n_jobs is not None and "n_jobs" in known:  # other methods use one thread, which is no reason to refuse
+            return {name: given[name] for name in given if name in changed | decided} | {"n_jobs": self.n_jobs}
         return {name: value for name, value in given.items() if name in changed | decided}
 
     def _counts(self, X: Any, sample_weight: ArrayLike | None, *, first: bool) -> PatternCounts:

@@ -5,7 +5,9 @@ import pytest
 
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning, DataError, LimitError, SettingError
+from bica.estimate import likelihood
 from bica.estimate.likelihood import Likelihood
+from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 
@@ -166,10 +168,28 @@ class TestConstantSensors:
 
 
 class TestLimits:
-    def test_more_than_twenty_sensors_that_vary(self):
-        rows = np.random.default_rng(0).random((50, 21)) < 0.5
-        with pytest.raises(LimitError, match=r"21 sensors vary, but the exact likelihood ends at 20; .*findbica"):
-            learned(PatternCounts.of(rows))
+    @pytest.mark.parametrize(
+        ("n_sensors", "settings", "way"),
+        [
+            (1, {}, "lattice"),
+            (16, {}, "lattice"),
+            (17, {}, "blocks"),
+            (21, {}, "blocks"),
+            (17, {"prior": (2, 5)}, "lattice"),
+            (20, {"noise": "per-sensor"}, "lattice"),
+        ],
+    )
+    def test_more_sensors_than_are_learned_at_once_are_learned_from_blocks(self, n_sensors, settings, way, monkeypatch):
+        """A prior and rates of single sensors are for the lattice alone."""
+        monkeypatch.setattr(likelihood, "fit_on_lattice", lambda *_: Fit(chain(), method="lattice"))
+        rows = np.column_stack([np.eye(n_sensors + 1, n_sensors), np.ones((n_sensors + 1, 2))])  # two do not vary
+        found = learned(PatternCounts.of(rows), **settings)
+        assert found.method == ("lattice" if way == "lattice" else "likelihood")
+
+    @pytest.mark.parametrize("settings", [{"prior": (2, 5)}, {"noise": "per-sensor"}], ids=str)
+    def test_beyond_the_lattice_some_settings_are_refused(self, settings):
+        with pytest.raises(LimitError, match=r"^21 sensors vary, more than 20, and [^.]*; [^.]*$"):
+            learned(PatternCounts.of(np.eye(22, 21)), **settings)
 
     def test_twenty_one_sensors_of_which_twenty_vary_are_not_too_many(self):
         rows = np.zeros((21, 21))
@@ -183,7 +203,7 @@ class TestLimits:
         with pytest.raises(
             LimitError, match=r"^the missing cells .* ways, more than the limit of 6\.7e\+07; drop [^.]*$"
         ):
-            learned(PatternCounts.of(rows))
+            learned(PatternCounts.of(rows), noise="per-sensor")
 
 
 @pytest.mark.parametrize(

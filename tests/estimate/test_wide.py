@@ -1,10 +1,12 @@
 """Tables of more sensors than a lattice has room for: the learner's promises hold there too, or are refused."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
 from bica.data.patterns import PatternCounts
-from bica.errors import BicaWarning, LimitError, ModelError, SettingError
+from bica.errors import BicaWarning, ModelError, SettingError
 from bica.estimate.lattice_task import fit_on_lattice
 from bica.estimate.likelihood import Likelihood
 from bica.estimate.varying import Varying
@@ -24,6 +26,11 @@ CHANCE = by_column(TRUTH, TRUTH.probability)
 
 def learned(data, **settings):
     return Likelihood(n_jobs=1, **settings).fit(data, np.random.default_rng(0))
+
+
+@cache
+def usual():
+    return learned(DATA)
 
 
 def found_in(fit, column):
@@ -96,9 +103,9 @@ class TestKnownSources:
         wide = max(columns_of(TRUTH), key=len)
         fit = learned(DATA, known=[(wide, None, "wide"), (PAIR,)])
         assert_recovered(fit, TRUTH)
-        free, known = learned(DATA), fit
         for column in (wide, PAIR):  # they are found anyway, so knowing them changes little
-            assert abs(found_in(free, column)[0] - found_in(known, column)[0]) < 0.2 * found_in(free, column)[1]
+            probability, error = found_in(usual(), column)
+            assert abs(probability - found_in(fit, column)[0]) < 0.2 * error
 
     def test_a_source_that_is_not_there_stays_and_is_rare(self):
         absent = frozenset(["s0", "s5", "s11", "s13"])
@@ -108,10 +115,11 @@ class TestKnownSources:
         probability, error = found_in(fit, absent)
         assert probability < 4 * max(error, 1 / 8000)
 
-    def test_one_that_no_block_holds_is_said_to_be_unsure_or_estimated(self):
+    def test_one_that_no_block_holds_is_estimated_or_has_no_error(self):
+        """An error of 0 would say that its probability was given."""
         wide = frozenset(TRUTH.sensors[:16])
         probability, error = found_in(learned(DATA, known=[(wide,)]), wide)
-        assert probability < 4 * error
+        assert np.isnan(error) or probability < 4 * max(error, 1 / 8000)
 
     def test_two_that_differ_in_a_constant_sensor_only_are_refused(self):
         data = PatternCounts.of(np.column_stack([ROWS, np.ones(len(ROWS))]), sensors=[*TRUTH.sensors, "on"])
@@ -128,57 +136,68 @@ def test_forbidden_sets_are_in_no_source():
     sensor = min(set.union(*map(set, columns_of(TRUTH))) - PAIR)
     fit = learned(DATA, forbidden=[tuple(PAIR), sensor])
     assert not any(column >= PAIR or sensor in column for column in columns_of(fit.model))
-    assert all(any(column >= set(some) for column in columns_of(learned(DATA).model)) for some in (PAIR, [sensor]))
+    assert all(any(column >= set(some) for column in columns_of(usual().model)) for some in (PAIR, [sensor]))
 
 
 @pytest.mark.parametrize("floor", [0.06, 0.1])
 def test_min_probability_is_a_floor(floor):
     fit = learned(DATA, min_probability=floor)
     assert (fit.model.probability >= floor).all()
-    assert columns_of(fit.model) == {c for c in CHANCE if found_in(learned(DATA), c)[0] >= floor}
-
-
-@pytest.mark.parametrize(
-    ("settings", "complaint"),
-    [
-        ({"prior": (2, 5)}, r"^24 sensors vary, more than 20, and a Beta prior cannot be used there; [^.]*$"),
-        ({"noise": "per-sensor"}, r"^24 sensors vary, more than 20, and there a rate of its own can be given [^.]*$"),
-    ],
-)
-def test_what_needs_the_lattice_is_refused_in_one_sentence(settings, complaint):
-    with pytest.raises(LimitError, match=complaint):
-        learned(DATA, **settings)
+    assert columns_of(fit.model) == {c for c in CHANCE if found_in(usual(), c)[0] >= floor}
 
 
 class TestMissingCells:
     """A fifth of the cells is removed, each on its own."""
 
-    FITS = range(4)
-
-    def strayed(self, filled):
-        """How far probabilities are from the truth, in standard errors; None where a source is missed."""
+    def strayed(self, filled, seeds):
+        """How far the probabilities are from the truth, in standard errors, where the sources are found."""
         distances = []
-        for seed in self.FITS:
-            rows = rows_of(TRUTH, 3000, seed)
+        for seed in seeds:
+            rows = rows_of(TRUTH, 2000, seed)
             gaps = np.where(np.random.default_rng([seed, 1]).random(rows.shape) < 0.2, np.nan, rows)
-            fit = learned(PatternCounts.of(filled(gaps), sensors=TRUTH.sensors))
+            fit = learned(PatternCounts.of(filled(gaps), sensors=TRUTH.sensors), noise=Noise.flips(0.02))
             found, errors = by_column(fit.model, fit.model.probability), by_column(fit.model, fit.probability_error)
             distances += [(found[c] - CHANCE[c]) / errors[c] for c in CHANCE if c in found]
         return np.array(distances)
 
     def test_they_bias_nothing(self):
-        distances = self.strayed(lambda rows: rows)
-        assert distances.size > 0.95 * len(self.FITS) * TRUTH.n_sources
+        distances = self.strayed(lambda rows: rows, range(3))
+        assert distances.size > 0.95 * 3 * TRUTH.n_sources
         assert abs(distances.mean()) < 4 / np.sqrt(distances.size)
 
     def test_zeros_in_their_place_would(self):
-        assert self.strayed(np.nan_to_num).mean() < -1
+        assert self.strayed(np.nan_to_num, range(1)).mean() < -1
 
     def test_a_row_of_gaps_tells_nothing(self):
         rows = ROWS[:2000].astype(float)
         one, other = (learned(PatternCounts.of(table)) for table in (rows, np.vstack([rows, np.full((1, 24), np.nan)])))
         assert columns_of(one.model) == columns_of(other.model)
         np.testing.assert_allclose(one.model.probability, other.model.probability, atol=1e-4)
+
+
+class TestHubs:
+    """One sensor that shares a source with each of 16 pairs: more sources than a block has room for."""
+
+    PAIRS = np.vstack([np.ones((1, 16)), np.kron(np.eye(16), np.ones((2, 1)))])
+
+    @pytest.mark.parametrize("lone", [0.0, 0.06])
+    def test_its_own_source_is_told_from_the_others(self, lone):
+        mixing = np.column_stack([self.PAIRS, np.eye(33)[0]])
+        truth = OrMixture(mixing, [0.03] * 16 + [lone], Noise.flips(0.02)).pick(range(16 + (lone > 0)))
+        fit = learned(drawn(truth, 20_000))
+        assert columns_of(fit.model) == columns_of(truth)
+        # the hub is quiet six times in ten: its own source shows there, and the flips and the others with it
+        assert lone == 0 or abs(found_in(fit, frozenset([truth.sensors[0]]))[0] - lone) < 5 * np.sqrt(
+            0.4 / 0.6 / 20_000
+        )
+
+    def test_also_beside_known_sources(self):
+        truth = OrMixture(self.PAIRS, [0.03] * 16, Noise.flips(0.02))
+        names = truth.sensors
+        known = [([names[0], names[1], names[2]],), ([names[0], names[31], names[32]], 0.03)]
+        fit = learned(drawn(truth, 20_000), known=known)
+        assert columns_of(fit.model) == columns_of(truth)
+        assert found_in(fit, frozenset(known[1][0])) == (pytest.approx(0.03, rel=1e-12), 0.0)
 
 
 class TestOddTables:
@@ -194,11 +213,8 @@ class TestOddTables:
         rows = rows_of(truth)
         copies = [3, 8, 15]
         fit = learned(PatternCounts.of(np.column_stack([rows, rows[:, copies]])))
-        joined = {
-            frozenset([*column, *(24 + k for k, i in enumerate(copies) if i in column)])
-            for column in (frozenset(np.flatnonzero(c).tolist()) for c in truth.mixing.T)
-        }
-        assert {frozenset(np.flatnonzero(column).tolist()) for column in fit.model.mixing.T} == joined
+        joined = np.vstack([truth.mixing, truth.mixing[copies]])
+        assert set(map(tuple, fit.model.mixing.T.tolist())) == set(map(tuple, joined.T.tolist()))
 
     def test_unrelated_sensors_keep_their_frequencies(self):
         """No links at all. What a lone source must gain leaves sqrt(2 x 5.3) = 3.3 deviations to the noise."""
@@ -211,17 +227,15 @@ class TestOddTables:
         shown, frequency = flips + (1 - 2 * flips) * (1 - quiet), rows.mean(axis=0)
         assert (np.abs(shown - frequency) < (3.3 + 1) * np.sqrt(frequency * (1 - frequency) / 2000)).all()
 
-    @pytest.mark.parametrize("n_samples", [2, 3, 60])
-    @pytest.mark.parametrize("chance", [0.1, 0.5])
+    @pytest.mark.parametrize(("n_samples", "chance"), [(2, 0.5), (3, 0.4), (60, 0.1), (60, 0.5)])
     def test_rows_of_pure_chance_have_hardly_a_source_of_two(self, n_samples, chance):
-        """Of 435 pairs the level leaves one false link in twenty tables."""
+        """Of all pairs the level leaves one false link in twenty tables."""
         for seed in range(3):
-            rows = np.random.default_rng(seed).random((n_samples, 30)) < chance
+            rows = np.random.default_rng(seed).random((n_samples, 70)) < chance
+            assert (rows.any(axis=0) & ~rows.all(axis=0)).sum() > 20
             fit = learned(PatternCounts.of(rows))
-            varying = (rows.any(axis=0) & ~rows.all(axis=0)).sum()
-            assert fit.model.n_sensors == 30
+            assert fit.model.n_sensors == 70
             assert (fit.model.mixing.sum(axis=0) >= 2).sum() <= 1
-            assert varying <= 20 or np.isfinite(fit.diagnostics["noise"]["flip_rate"])
 
     def test_one_row(self):
         fit = learned(PatternCounts.of(np.arange(30)[None] % 2))
@@ -230,7 +244,7 @@ class TestOddTables:
 
 class TestTheSameAnswer:
     def test_row_order_and_chunks_change_no_byte(self):
-        whole = learned(DATA).document()
+        whole = usual().document()
         shuffled = ROWS[np.random.default_rng(1).permutation(len(ROWS))]
         assert learned(PatternCounts.of(shuffled, sensors=TRUTH.sensors)).document() == whole
         parts = [PatternCounts.of(part, sensors=TRUTH.sensors) for part in np.array_split(ROWS, 3)]
@@ -240,24 +254,28 @@ class TestTheSameAnswer:
         """The flip rate settles within a tenth of its error, and a climb within sqrt(0.001) of an error of the top."""
         order = np.random.default_rng(2).permutation(24)
         moved = PatternCounts.of(ROWS[:, order], sensors=[TRUTH.sensors[i] for i in order])
-        one, other = learned(DATA), learned(moved)
+        one, other = usual(), learned(moved)
         assert columns_of(one.model) == columns_of(other.model)
         for column in columns_of(one.model):
             (here, error), (there, _) = found_in(one, column), found_in(other, column)
             assert abs(here - there) < (0.1 + 2 * np.sqrt(0.001)) * error
 
-    def test_weights_are_repetitions(self):
-        weights = np.random.default_rng(3).integers(1, 4, 2000)
-        weighted = PatternCounts.of(ROWS[:2000], sample_weight=weights)
-        assert (
-            learned(weighted).document()
-            == learned(PatternCounts.of(np.repeat(ROWS[:2000], weights, axis=0))).document()
-        )
+    def test_weights_that_are_not_whole(self):
+        """All rows count a quarter more: that moves no top of the likelihood, but prices, links and so the blocks.
+
+        A source is then read from another block, whose estimate is as firm but not the same.
+        """
+        fit = learned(PatternCounts.of(ROWS, sensors=TRUTH.sensors, sample_weight=np.full(len(ROWS), 1.25)))
+        assert columns_of(fit.model) == columns_of(usual().model)
+        for column in columns_of(fit.model):
+            (here, error), (there, _) = found_in(usual(), column), found_in(fit, column)
+            assert abs(here - there) < error
 
 
 class TestInterruption:
-    @pytest.mark.parametrize("what", ["noise", "sources", "blocks"])
-    @pytest.mark.parametrize("after", [1, 30])
+    @pytest.mark.parametrize(
+        ("what", "after"), [("noise", 1), ("noise", 3), ("sources", 5), ("blocks", 1), ("blocks", 30)]
+    )
     def test_the_last_whole_round_is_kept(self, what, after, tmp_path):
         """Also before there is one: then the model has no source."""
         heard = []
@@ -267,8 +285,6 @@ class TestInterruption:
             if heard.count(what) >= after:
                 raise KeyboardInterrupt
 
-        if what == "noise" and after > 1:
-            after = 2
         with listening(listener), pytest.warns(BicaWarning, match="interrupted: this is the best model so far"):
             fit = learned(DATA)
         assert not fit.converged
@@ -305,7 +321,7 @@ def both_ways(seed, n_samples=10_000):
 
 
 def test_blocks_find_what_the_lattice_finds():
-    """Seeds 1000 to 1059: the same sources in 57, else one more or less; probabilities within 0.66 of an error."""
+    """Seeds 1000 to 1059: the same sources in 57, else one more or less, and probabilities within 0.7 of an error."""
     n_same, seeds = 0, range(30)
     for seed in seeds:
         blocks, lattice = both_ways(seed)
@@ -315,7 +331,7 @@ def test_blocks_find_what_the_lattice_finds():
             n_same += 1
             for column in columns_of(lattice.model):
                 (here, error), (there, firm) = found_in(blocks, column), found_in(lattice, column)
-                assert abs(here - there) < firm
-                assert 0.9 < error / firm < 1.2
+                assert abs(here - there) < error
+                assert 0.9 < error / firm < 1.5
     # 95 % of 30, less four binomial deviations: 28.5 - 4 x 1.2
     assert n_same >= 24

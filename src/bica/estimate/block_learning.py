@@ -92,11 +92,14 @@ class BlockLearner:
 
     def _start(self, block: Block, pool: Pool) -> tuple[NDArray[np.int64], NDArray[np.float64], Flags]:
         """Known sources first, and which of their rates are fixed; then what the block sees of the unknown ones."""
+        hidden = {c: e for c, e in _hidden(block, pool).items() if c not in self.known.sources}
+        if hidden:
+            pool = Pool({c: pool.sources[c] for c in pool.touching(block.sensors.tolist()) if c not in hidden})
         sources, rate = pool.seen_by(block.sensors)
-        if not self.known.sources:
+        if not self.known.sources and not hidden:
             return sources, rate, np.zeros(0, dtype=bool)
-        fixed = replace(self.known, sources={c: e for c, e in self.known.sources.items() if c in self.fixed})
-        free = replace(self.known, sources={c: e for c, e in self.known.sources.items() if c not in self.fixed})
+        fixed = Pool(hidden | {c: e for c, e in self.known.sources.items() if c in self.fixed})
+        free = Pool({c: e for c, e in self.known.sources.items() if c not in self.fixed})
         (given, given_rate), (named, named_rate) = fixed.seen_by(block.sensors), free.seen_by(block.sensors)
         unknown = ~np.isin(sources, named)
         kept = np.repeat([True, False], [given.size, named.size])
@@ -144,6 +147,18 @@ class BlockLearner:
             if block.decides(column):
                 allowed[sum(1 << place[sensor] for sensor in column)] = False
         return allowed
+
+
+def _hidden(block: Block, pool: Pool) -> dict[Column, Estimate]:
+    """Wider sources of which a block for a lone source shows the anchor only: beside it they look like one.
+
+    Such a sensor has more sources than the block has room for. Their rates are taken as they are.
+    """
+    if not block.lone:
+        return {}
+    anchor, others = int(block.sensors[0]), set(block.sensors[1:].tolist())
+    wider = (column for column in pool.reaching.get(anchor, ()) if len(column) > 1 and not others & set(column))
+    return {column: pool.sources[column] for column in wider}
 
 
 def _decided(

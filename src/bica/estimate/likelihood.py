@@ -22,6 +22,7 @@ AT_ONCE = 16  # sensors whose exact likelihood is a matter of seconds
 class Likelihood(Settings):
     """Learn sources and noise by the penalised likelihood: exact for few sensors, from blocks and rows for many.
 
+    >>> from bica import Noise, OrMixture
     >>> truth = OrMixture([[1, 1], [0, 1]], [0.2, 0.5], Noise.flips(0.05))
     >>> data = PatternCounts.of(truth.sample(4000, np.random.default_rng(1)))
     >>> found = Likelihood().fit(data, np.random.default_rng(0)).model

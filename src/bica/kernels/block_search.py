@@ -413,9 +413,10 @@ def profiled_flip_rate(
         derivatives[j] /= chance
     slope = np.sum(derivatives[sources.size] * block[3])
     information = weighted_products(derivatives, block[3])
-    for known in np.flatnonzero(fixed):
-        information[known] = 0.0
-        information[:, known] = 0.0
+    for j in range(fixed.size):
+        if fixed[j]:
+            information[j] = 0.0
+            information[:, j] = 0.0
     own = information[sources.size, sources.size]
     if not sources.size:
         return slope, own
