@@ -72,4 +72,7 @@ def _one_thread() -> Iterator[None]:
         yield
     finally:
         for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -33,7 +33,7 @@ class MAC:
     Source k leaves sensor j quiet with some chance of its own, which ends below or above one half: that is the
     mixing. Noise decides a cell with probability e, and then shows 1 with probability r: false alarms e r and misses
     e (1 - r), both estimated; ``symmetric`` makes them equal. Temperatures are in nats a row. Every start has its own
-    first temperature, in turn, since no single one suits every table; the lowest free energy at the end wins.
+    first temperature, in turn, since no single one suits every table; the links with the lowest free energy win.
     Time: starts times steps times rows times sets times sensors.
 
     >>> from bica.model.or_mixture import OrMixture
@@ -46,7 +46,7 @@ class MAC:
 
     n_sources: int | None = None  # has to be told
     max_assign: int = 3  # how many sources a row may have at once
-    n_init: int = 48  # a dozen ends in a worse optimum on tables with many overlaps
+    n_init: int = 48  # a dozen ends in a worse optimum where sources overlap much
     first_temperatures: tuple[float, ...] = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
     end_temperature: float = 0.35
     cooling: float = 0.8  # from one temperature to the next
@@ -130,12 +130,12 @@ class Annealing:
         """Chances below one half become links, noise takes over what is left, and every row gets its best set."""
         reached = state.quiet_one < 0.5
         quiet_chances(np.where(reached, 0.0, 1.0), self.without, state.quiet)
-        state.settle_noise(self.settings.end_temperature)
+        score = state.settle_noise(self.settings.end_temperature)
         chosen = np.empty(len(self.cells), np.int64)
         best_sets(self.cells, state.quiet, state.rates, chosen)
         noise = Noise(*state.rates) if self.settings.noise == "estimate" else self.settings.noise
         activity = self.without.T[chosen] >= 0
-        return Attempt(np.ascontiguousarray(reached.T), activity, noise, trace["objective"][-1], trace, converged)
+        return Attempt(np.ascontiguousarray(reached.T), activity, noise, score, trace, converged)
 
 
 class State:
@@ -161,12 +161,13 @@ class State:
             self.rates = task.next_rates(self)
         return False
 
-    def settle_noise(self, temperature: float) -> None:
-        """The noise that goes with links of all or nothing; before, the chances of the links explained a part of it."""
+    def settle_noise(self, temperature: float) -> float:
+        """Find the noise that goes with links of all or nothing, whose chances had a part of it; the free energy."""
         task = self.task
         for _ in range(NOISE_STEPS):
             assign(task.cells, task.weights, self.quiet, self.rates, temperature, self.ones, self.total)
             self.rates = task.next_rates(self)
+        return assign(task.cells, task.weights, self.quiet, self.rates, temperature, self.ones, self.total)
 
 
 def assignment_sets(n_sources: int, max_assign: int) -> NDArray[np.int64]:
