@@ -21,7 +21,7 @@ def has_few_rows(table: RowTable) -> bool:
 def closures(table: RowTable, left: Words, *, lone: bool) -> list[tuple[float, Column]]:
     """Rows, unexplained parts of rows and intersections of two of either, with the area of each.
 
-    Single sensors are among them only if ``lone``. Only for few distinct rows; ``left`` are the unexplained ones as bit sets.
+    Single sensors are among them only if ``lone``. Only for few distinct rows; ``left`` are the unexplained ones.
     """
     if not has_few_rows(table):
         return []
