@@ -104,10 +104,11 @@ def _grow(
     size = 2
     weights[2] = weight
     while size < path.size and weights[size] >= least:
-        best = -1
-        for k in range(n_open):
-            if count[touched[k]] >= least and (best < 0 or count[touched[k]] > count[touched[best]]):
-                best = k
+        best, most = -1, least
+        for k in range(n_open):  # of equally frequent sensors the first
+            here = count[touched[k]]
+            if here > most or (here == most and (best < 0 or touched[k] < touched[best])):
+                best, most = k, here
         if best < 0:
             break
         sensor = touched[best]

@@ -26,8 +26,8 @@ Places = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 USEFUL = 1e-9  # a gain below this is none
 CELL, COVER = range(2)  # what a sensor shows (2: not observed), and by how many active sources it is covered
-# Where a source stands among the candidates; and for each candidate: its source, whether it is on, whether it is among
-# the hot ones (whose gain became positive) and the list of these, and since when its gain changed and the list of these.
+# Where a source stands among the candidates; and for each candidate its source, whether it is on, whether it is among
+# the hot ones (whose gain became positive) and the list of these, since when its gain changed and the list of these.
 PLACE, SOURCE, ON, IS_HOT, HOT, STAMPED, MOVED = range(7)
 N_CANDIDATES, N_HOT, N_MOVED, STAMP = range(4)
 
@@ -147,7 +147,8 @@ def switch(
 @compiled
 def worth(b: int, starts: Places, sensors: Ints, says: Numbers, cell: Ints, slot: Ints, gain: Numbers) -> float:
     """What the row would lose if the active candidate ``b`` were switched off and nothing else changed."""
-    value, source = gain[b], slot[SOURCE, b]
+    value: float = gain[b]
+    source = slot[SOURCE, b]
     for at in range(starts[source], starts[source + 1]):
         if cell[COVER, sensors[at]] == 1:
             value += says[cell[CELL, sensors[at]], sensors[at]]
@@ -155,9 +156,7 @@ def worth(b: int, starts: Places, sensors: Ints, says: Numbers, cell: Ints, slot
 
 
 @compiled
-def leave(
-    ones: Ints, gaps: Ints, starts: Places, sensors: Ints, cell: Ints, slot: Ints, count: Places
-) -> None:
+def leave(ones: Ints, gaps: Ints, starts: Places, sensors: Ints, cell: Ints, slot: Ints, count: Places) -> None:
     """Clean the scratch space for the next row."""
     for b in range(count[N_CANDIDATES]):
         source = slot[SOURCE, b]

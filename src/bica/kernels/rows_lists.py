@@ -1,7 +1,7 @@
 """Lists of numbers of different lengths in one array: the ones of a row, the sensors of a source, its rows.
 
-Such lists are two arrays: list ``k`` is ``items[start[k]:start[k + 1]]``. Turned round, they tell for every number which
-lists hold it.
+Such lists are two arrays: list ``k`` is ``items[start[k]:start[k + 1]]``. Turned round, they tell for every number
+which lists hold it.
 """
 
 from typing import NamedTuple

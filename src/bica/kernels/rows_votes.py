@@ -5,10 +5,11 @@ from numpy.typing import NDArray
 
 from bica.kernels.bits import Words
 from bica.kernels.compiled import compiled
-from bica.kernels.rows_gains import Cells
+from bica.kernels.rows_gains import Cells, Ints, Numbers, Places
 from bica.kernels.rows_lists import Lists
 
 FEW = 0.1
+BEFORE, SOURCE, STEP = range(3)  # of a decision: the one before it on the same sensor, whose it was, and +1 or -1
 
 
 @compiled
@@ -19,8 +20,8 @@ def bit_at(words: Words, row: int, column: int) -> bool:
 
 @compiled
 def _hopeful(
-    rows: NDArray[np.int32], cells: Cells, left: Lists, free: NDArray[np.float64], one: NDArray[np.float64],
-    zero: NDArray[np.float64], price: float, count: NDArray[np.float64], local: NDArray[np.int32], sensors: NDArray[np.int32], n_local: int,
+    rows: Ints, weights: Numbers, left: Lists, free: Numbers, one: Numbers, zero: Numbers, price: float,
+    count: Numbers, local: Ints, sensors: Ints, n_local: int,
 ) -> int:  # fmt: skip
     """Append the sensors that unexplained ones in these rows speak for, hearing few of the zeros.
 
@@ -28,13 +29,13 @@ def _hopeful(
     """
     n_seen, weight = n_local, 0.0
     for row in rows:
-        weight += cells.weights[row]
+        weight += weights[row]
         for sensor in left.items[left.start[row] : left.start[row + 1]]:
             if local[sensor] < 0:
                 if count[sensor] == 0.0:
                     sensors[n_seen] = sensor
                     n_seen += 1
-                count[sensor] += cells.weights[row]
+                count[sensor] += weights[row]
     n_kept = n_local
     for k in range(n_local, n_seen):
         sensor = sensors[k]
@@ -48,80 +49,103 @@ def _hopeful(
 
 
 @compiled
+def _add_rows(cover: Ints, mark: Ints, rows_of: Lists, source: int, step: int) -> None:
+    for row in rows_of.items[rows_of.start[source] : rows_of.start[source + 1]]:
+        if mark[row] >= 0:
+            cover[mark[row]] += step
+
+
+@compiled
+def _cover_by_others(
+    source: int,
+    sensor: int,
+    cover: Ints,
+    mark: Ints,
+    reaching: Lists,
+    rows_of: Lists,
+    newest: Places,
+    decisions: Places,
+) -> None:
+    """Count in ``cover`` by how many other active sources the sensor is reached, in each of the marked rows."""
+    cover[:] = 0
+    for other in reaching.items[reaching.start[sensor] : reaching.start[sensor + 1]]:
+        if other != source:
+            _add_rows(cover, mark, rows_of, other, 1)
+    decision = newest[sensor]
+    while decision >= 0:
+        _add_rows(cover, mark, rows_of, decisions[decision, SOURCE], decisions[decision, STEP])
+        decision = decisions[decision, BEFORE]
+
+
+@compiled
+def _evidence(
+    sensor: int, cover: Ints, rows: Ints, weights: Numbers, words: Words, seen: Words, one: float, zero: float
+) -> float:
+    value = 0.0
+    for r in range(rows.size):
+        if cover[r] == 0:
+            if bit_at(words, rows[r], sensor):
+                value += weights[rows[r]] * one
+            elif seen.shape[0] == 0 or bit_at(seen, rows[r], sensor):
+                value += weights[rows[r]] * zero
+    return value
+
+
+@compiled
+def _decided(decisions: Places, n_decided: int, newest: Places, sensor: int, source: int, step: int) -> Places:
+    """The decisions and one more; they move to a larger place when theirs is full."""
+    if n_decided == decisions.shape[0]:
+        decisions = np.concatenate((decisions, np.empty_like(decisions)))
+    decisions[n_decided] = newest[sensor], source, step
+    newest[sensor] = n_decided
+    return decisions
+
+
+@compiled
 def vote_columns(
     columns: Lists, reaching: Lists, rows_of: Lists, fixed: NDArray[np.bool_], cells: Cells, words: Words, seen: Words,
-    left: Lists, free: NDArray[np.float64], one: NDArray[np.float64], zero: NDArray[np.float64], price: float,
+    left: Lists, free: Numbers, one: Numbers, zero: Numbers, price: float,
 ) -> Lists:  # fmt: skip
     """The columns after every source, one after the other, was voted on; those ``fixed`` stay.
 
     ``rows_of`` lists the rows of each source, ``left`` the unexplained ones of each row, ``free`` is the share of the
-    rows in which nothing covers a sensor, ``seen`` is empty if all cells were observed. A sensor belongs to a source if the evidence of the rows in which the source is on, and no other
-    active source reaches the sensor, is above ``price``. Earlier decisions count for later ones, so two sources that
-    are on together do not both give up a sensor, or both claim it. Time: for every source and sensor in question, the
-    rows of the other sources that reach it.
+    rows in which nothing covers a sensor, ``seen`` is empty if all cells were observed. A sensor belongs to a source if
+    the evidence of the rows in which the source is on, and no other active source reaches the sensor, is above
+    ``price``. Earlier decisions count for later ones, so two sources that are on together do not both give up a sensor,
+    or both claim it. Time: for every source and sensor in question, the rows of the other sources that reach it.
     """
-    n_sources, n_sensors, n_rows = columns.start.size - 1, one.size, cells.weights.size
-    mark, local = np.full(n_rows, -1, np.int32), np.full(n_sensors, -1, np.int32)
+    n_sources, n_sensors, weights = columns.start.size - 1, one.size, cells.weights
+    mark, local, cover = np.full(weights.size, -1, np.int32), np.full(n_sensors, -1, np.int32), np.empty(0, np.int32)
     count, sensors = np.zeros(n_sensors), np.empty(n_sensors, np.int32)
-    head = np.full(n_sensors, -1, np.int64)  # decisions so far on each sensor, newest first, as a linked list
-    after, who, what = np.empty(16, np.int64), np.empty(16, np.int32), np.empty(16, np.int32)
-    n_decided, size = 0, 0
-    start, items = np.zeros(n_sources + 1, np.int64), np.empty(2 * columns.items.size + n_sensors, np.int32)
+    newest, decisions, n_decided = np.full(n_sensors, -1, np.int64), np.empty((16, 3), np.int64), 0
+    start, items, size = np.zeros(n_sources + 1, np.int64), np.empty(2 * columns.items.size + n_sensors, np.int32), 0
     for source in range(n_sources):
         old = columns.items[columns.start[source] : columns.start[source + 1]]
         rows = rows_of.items[rows_of.start[source] : rows_of.start[source + 1]]
         while size + n_sensors > items.size:
-            items = np.append(items, np.empty_like(items))
+            items = np.concatenate((items, np.empty_like(items)))
         if fixed[source] or rows.size == 0:
             items[size : size + old.size] = old
             size += old.size
             start[source + 1] = size
             continue
-        for k in range(old.size):
-            local[old[k]], sensors[k] = k, old[k]
-        n_local = _hopeful(rows, cells, left, free, one, zero, price, count, local, sensors, old.size)
-        for k in range(rows.size):
-            mark[rows[k]] = k
-        cover = np.zeros((n_local, rows.size), np.int16)
+        sensors[: old.size] = old
+        local[old] = 0
+        n_local = _hopeful(rows, weights, left, free, one, zero, price, count, local, sensors, old.size)
+        mark[rows] = np.arange(rows.size)
+        cover = np.empty(rows.size, np.int32)
         for k in range(n_local):
             sensor = sensors[k]
-            for other in reaching.items[reaching.start[sensor] : reaching.start[sensor + 1]]:
-                if other != source:
-                    _add_rows(cover[k], mark, rows_of, other, 1)
-            decision = head[sensor]
-            while decision >= 0:
-                _add_rows(cover[k], mark, rows_of, who[decision], what[decision])
-                decision = after[decision]
-        for k in range(n_local):
-            sensor = sensors[k]
-            value = 0.0
-            for r in range(rows.size):
-                if cover[k, r] == 0:
-                    if bit_at(words, rows[r], sensor):
-                        value += cells.weights[rows[r]] * one[sensor]
-                    elif seen.shape[0] == 0 or bit_at(seen, rows[r], sensor):
-                        value += cells.weights[rows[r]] * zero[sensor]
-            belongs = value > price
+            _cover_by_others(source, sensor, cover, mark, reaching, rows_of, newest, decisions)
+            belongs = _evidence(sensor, cover, rows, weights, words, seen, one[sensor], zero[sensor]) > price
             if belongs:
                 items[size] = sensor
                 size += 1
             if belongs != (k < old.size):
-                if n_decided == who.size:
-                    after, who = np.append(after, np.empty_like(after)), np.append(who, np.empty_like(who))
-                    what = np.append(what, np.empty_like(what))
-                after[n_decided], who[n_decided], what[n_decided] = head[sensor], source, 1 if belongs else -1
-                head[sensor] = n_decided
+                decisions = _decided(decisions, n_decided, newest, sensor, source, 1 if belongs else -1)
                 n_decided += 1
             local[sensor] = -1
         start[source + 1] = size
         items[start[source] : size].sort()
-        for row in rows:
-            mark[row] = -1
+        mark[rows] = -1
     return Lists(start, items[:size].copy())
-
-
-@compiled
-def _add_rows(cover: NDArray[np.int16], mark: NDArray[np.int32], rows_of: Lists, source: int, step: int) -> None:
-    for row in rows_of.items[rows_of.start[source] : rows_of.start[source + 1]]:
-        if mark[row] >= 0:
-            cover[mark[row]] += step

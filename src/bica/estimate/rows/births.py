@@ -20,20 +20,24 @@ FEW_SAMPLES = 1000  # below, a surprise is hard to come by: every pair that is o
 MOST_SEEDS, LONGEST = 6000, 250
 SENSORS_A_PART, SEEDS_A_PART = 32, 64
 RAREST_BIRTH = 1e-4
+EXACT = 1e-3  # a flip rate above it explains lone ones better than a source for each sensor would
 MOST_OF_IT = 0.8  # of its sensors must be on where a new source explains the ones that are
 
 
 def births(
     state: Explained, price: Price, least: float, rng: np.random.Generator, forbidden: Forbidden | None = None
 ) -> Pool:
-    """Sources that pay by explaining what is left: pairs that are on together surprisingly often, and what grows of them.
+    """Sources that pay by explaining what is left: pairs that are on together too often, and what grows of them.
 
     ``least`` is the weight of the rows that a source needs. With few distinct rows, their intersections are tried too.
     """
     table, left = state.table, state.coverage().unexplained
     left_words = np.zeros_like(table.words)
-    pack_sparse(left.start, left.items, left_words)
-    pool = [*_grown(state, left, left_words, least, rng), *closures(table, left_words)]
+    pack_sparse(left.start, left.items.astype(np.int64), left_words)
+    pool = [
+        *_grown(state, left, left_words, least, rng),
+        *closures(table, left_words, lone=state.evidence.flip_rate < EXACT),
+    ]
     have = set(as_columns(state.pool.columns))
     columns: list[Column] = []
     for _, column in sorted(pool, key=lambda candidate: (-candidate[0], candidate[1])):

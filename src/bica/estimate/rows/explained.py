@@ -40,7 +40,7 @@ class Explained:
     def _by_source(self, values: Numbers) -> Numbers:
         active = self.activity.active
         weights = np.repeat(self.table.cells.weights, np.diff(active.start))
-        return np.bincount(active.items, weights=weights * values, minlength=self.pool.size)
+        return np.bincount(active.items, weights=weights * values, minlength=self.pool.size).astype(float)
 
     def rows_of(self) -> Lists:
         """The rows in which each source is on."""
@@ -56,9 +56,13 @@ class Explained:
         return self.gain(self.table.rows) + float(silence - price(self.pool.widths).sum())
 
     def score(self, price: Price) -> float:
-        """The same with the code of the cells under no source, so that it can be compared between noise rates."""
-        ones, seen, rate = self.table.ones(), self.table.times_seen(), self.evidence.false_alarm
-        return self.objective(price) + float(ones @ np.log(rate) + (seen - ones) @ np.log1p(-rate))
+        """The same and the code of the cells under no source, at the flip rate of all cells; compares noise rates."""
+        ones, seen, covered = self.table.ones(), self.table.times_seen(), self.coverage()
+        n_wrong = float((ones - covered.ones + covered.zeros).sum())
+        evidence = self.evidence.with_rate(n_wrong / max(1.0, float(seen.sum())))
+        rate = evidence.false_alarm
+        silent = float(ones @ np.log(rate) + (seen - ones) @ np.log1p(-rate))
+        return self._valued(self.pool, evidence).objective(price) + silent
 
     def coverage(self) -> Coverage:
         """What is covered, and what is left unexplained."""
@@ -89,14 +93,17 @@ class Explained:
         n_cells = float(covered.ones.sum() + covered.zeros.sum())
         if n_cells >= ENOUGH_CELLS:
             evidence = evidence.with_rate((float(covered.zeros.sum()) + 0.5) / (n_cells + 1))
-        state = replace(self, pool=pool, evidence=evidence)
-        sources, active = state.sources(), self.activity.active
+        return self._valued(pool, evidence)
+
+    def _valued(self, pool: Pool, evidence: Evidence) -> Explained:
+        """The same activity, with other probabilities and another noise."""
+        sources, active = pool.sources(evidence.one, evidence.zero), self.activity.active
 
         def gain(rows: NDArray[np.int64]) -> Numbers:
             return gain_of_rows(rows, self.table.cells, sources, active)
 
         gains = np.concatenate(in_threads(gain, ranges(self.table.rows), self.n_jobs))
-        return replace(state, activity=self.activity._replace(gain=gains))
+        return replace(self, pool=pool, evidence=evidence, activity=self.activity._replace(gain=gains))
 
     def _without_unused(self) -> Explained:
         used = (np.bincount(self.activity.active.items, minlength=self.pool.size) > 0) | self.pool.fixed
@@ -143,5 +150,7 @@ def decode(
 
 def unexplained(table: RowTable, evidence: Evidence, pool: Pool, n_jobs: int) -> Explained:
     """The table with no source on in any row yet."""
-    nothing = Activity(Lists(np.zeros(table.n_rows + 1, np.int64), np.empty(0, np.int32)), np.empty(0), np.zeros(table.n_rows))
+    nothing = Activity(
+        Lists(np.zeros(table.n_rows + 1, np.int64), np.empty(0, np.int32)), np.empty(0), np.zeros(table.n_rows)
+    )
     return Explained(table, pool, evidence, nothing, n_jobs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +54,7 @@ def as_lists(columns: Iterable[Sequence[int]]) -> Lists:
 def as_columns(lists: Lists) -> list[Column]:
     """The lists as tuples."""
     items, ends = lists.items.tolist(), lists.start.tolist()
-    return [tuple(items[begin:end]) for begin, end in zip(ends[:-1], ends[1:], strict=True)]
+    return [tuple(items[begin:end]) for begin, end in pairwise(ends)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +72,9 @@ class Pool:
     held: NDArray[np.bool_]  # whose probability is known too
 
     @classmethod
-    def of(cls, columns: Iterable[Sequence[int]] = (), probability: Iterable[float] = (), *, fixed: bool = False) -> Pool:
+    def of(
+        cls, columns: Iterable[Sequence[int]] = (), probability: Iterable[float] = (), *, fixed: bool = False
+    ) -> Pool:
         """Sources from their sensors and probabilities."""
         lists, chances = as_lists(columns), np.array(list(probability), float)
         return cls(lists, chances, np.full(chances.size, fixed), np.zeros(chances.size, bool))
@@ -123,7 +126,7 @@ class Pool:
         """The sources as the kernels want them, given what covered sensors say by showing 1 and 0."""
         owner = np.repeat(np.arange(self.size), self.widths)
         log_odds = np.log(self.probability) - np.log1p(-self.probability)
-        silent = log_odds + np.bincount(owner, weights=zero[self.columns.items], minlength=self.size)
+        silence = np.bincount(owner, weights=zero[self.columns.items], minlength=self.size).astype(float)
         frequent = np.flatnonzero(self.probability > 0.5).astype(np.int32)
         says = np.stack([zero, one, np.zeros(zero.size)])
-        return Sources(self.columns, turned(self.columns, zero.size), log_odds, silent, frequent, says)
+        return Sources(self.columns, turned(self.columns, zero.size), log_odds, log_odds + silence, frequent, says)

@@ -30,8 +30,8 @@ class RowSettings:
 
     most_rounds: int = 12
     first_rows: int = 12_000  # with more than twice as many rows, so many come first
-    n_burnt: int = 8
-    n_used: int = 17
+    n_burnt: int = 5
+    n_used: int = 10
     least_rows: float | None = None  # rows that a source needs; None: 3, or 1 if there are few distinct rows
     price: Price | None = None  # None: the two-part code
     forbidden: Forbidden | None = None
@@ -145,10 +145,8 @@ class Rounds:
 
     def _refitted(self, state: Explained) -> Refit:
         """Soft refit; lone sources need its flip rate, and join a second one."""
-        if not state.pool.size:
-            state = self._with_lone(state)
         settings = self.settings
-        refit = soft_refit(state, settings.n_burnt // 2, settings.n_burnt // 2, self.rng)
+        refit = soft_refit(state, (settings.n_burnt + 1) // 2, 2, self.rng)
         self.best = refit
         return soft_refit(self._with_lone(refit.state), settings.n_burnt, settings.n_used, self.rng)
 

@@ -91,7 +91,7 @@ def _differing(left: Lists, right: Lists, weights: Numbers, n_sources: int) -> N
         return np.repeat(np.arange(weights.size), np.diff(lists.start)) * n_sources + lists.items
 
     either = np.setxor1d(keys(left), keys(right), assume_unique=True)
-    return np.bincount(either % n_sources, weights=weights[either // n_sources], minlength=n_sources)
+    return np.bincount(either % n_sources, weights=weights[either // n_sources], minlength=n_sources).astype(float)
 
 
 def _errors(probability: Numbers, hidden: Numbers, n_samples: float) -> Numbers:

@@ -65,7 +65,7 @@ class RowTable:
 
     def _added_up(self, lists: Lists) -> NDArray[np.float64]:
         weights = np.repeat(self.cells.weights, np.diff(lists.start))
-        return np.bincount(lists.items, weights=weights, minlength=self.n_sensors)
+        return np.bincount(lists.items, weights=weights, minlength=self.n_sensors).astype(float)
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> RowTable:
         """So many rows drawn from these, without replacement if the weights are counts."""
