@@ -179,14 +179,13 @@ def rebuilt_wrongly(rows: np.ndarray, fit: RowFit) -> int:
 
 def main() -> None:
     print("# Wide sources from rows, noise unknown\n\n    python benchmarks/bench_wide.py\n")
-    print(
-        f"{N_SEEDS} seeds, nothing to start from, first guess of the flip rate {GUESS}. Recall: columns found exactly."
-    )
+    print(f"{N_SEEDS} seeds, nothing to start from, first guess of the flip rate {GUESS}. Recall: exact columns.")
     print("“z”: the standard deviation of (p found - p) / its standard error. Seconds: medians of single runs, two")
     print("threads on a machine that others use too.\n")
     print("| problem | noise | wanted | recall | precision (spurious) | largest rate error | z | seconds |")
     print("|" + " --- |" * 8)
-    learned(WIDE.rows(WIDE.columns(np.random.default_rng(9)), np.full(60, 0.02), 0.01, np.random.default_rng(9))[:2000])
+    rng = np.random.default_rng(9)
+    learned(WIDE.rows(WIDE.columns(rng), np.full(60, 0.02), 0.01, rng)[:2000])  # compiles the kernels
     for problem in (WIDE, MIXED):
         for flip_rate in (0.0, 0.01, 0.03):
             print(drawn_line(problem, flip_rate, N_SEEDS), flush=True)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from bica.data.patterns import PatternCounts
+from bica.errors import SettingError
 from bica.estimate.rows.pool import Pool, as_columns
 from bica.estimate.rows.rounds import RowSettings, row_rounds
 from bica.estimate.rows.table import RowTable
@@ -87,6 +88,11 @@ def test_a_start_is_verified():
     assert sorted(fit.columns) == COLUMNS
 
 
+def test_a_start_beyond_the_sensors_is_refused():
+    with pytest.raises(SettingError, match="reaches sensor 40 of 40"):
+        learned(ROWS, Pool.of([(0, 40)], [0.1]))
+
+
 def test_nothing_to_learn_from_noise_alone():
     rows = np.random.default_rng(6).random((2000, 30)) < 0.03
     assert learned(rows).columns == ()
@@ -140,7 +146,7 @@ def test_lone_sources_rarer_than_the_noise_come_from_counts():
 
 
 class TestInterruption:
-    def interrupted(self, what, after=1):
+    def interrupted(self, what, after, first_rows):
         heard = []
 
         def listener(told, *_):
@@ -149,14 +155,15 @@ class TestInterruption:
                 raise KeyboardInterrupt
 
         with listening(listener):
-            return learned(ROWS)
+            return learned(ROWS, first_rows=first_rows)
 
-    @pytest.mark.parametrize(("what", "after"), [("sources", 1), ("sweeps", 1), ("sweeps", 8)])
-    def test_the_best_so_far_is_kept(self, what, after):
-        fit = self.interrupted(what, after)
+    @pytest.mark.parametrize(("what", "after", "n_found"), [("sources", 3, 1), ("sweeps", 1, 8), ("sweeps", 8, 8)])
+    @pytest.mark.parametrize("first_rows", [12_000, 1500])
+    def test_the_best_so_far_is_kept(self, what, after, n_found, first_rows):
+        fit = self.interrupted(what, after, first_rows)
         assert fit.interrupted
         assert not fit.converged
-        assert len(set(fit.columns) & set(COLUMNS)) >= len(COLUMNS) - 1
+        assert len(set(fit.columns) & set(COLUMNS)) >= n_found
         assert fit.probability.shape == fit.probability_error.shape == fit.n_on.shape == (len(fit.columns),)
         assert np.isfinite(fit.objective)
 

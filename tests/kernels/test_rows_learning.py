@@ -54,10 +54,12 @@ def test_seeds_are_the_most_surprising_partners(problem, n_best, least_surprise)
     m, weights = problem.n_sensors, problem.weights
     left = slow_rows.left(problem.ones, problem.active, problem.columns)
     lists = as_lists([tuple(u) for u in left])
-    partners, together = find_seeds(np.arange(m), lists, turned(lists, m), problem.cells(), n_best, least_surprise, 1.0)
+    each = np.array([slow_rows.together(left, weights, k, k) for k in range(m)])
+    partners, together = find_seeds(
+        np.arange(m), lists, turned(lists, m), each, problem.cells(), n_best, least_surprise, 1.0
+    )
     for i in range(m):
         both = {k: slow_rows.together(left, weights, i, k) for k in range(m) if k != i}
-        each = [slow_rows.together(left, weights, k, k) for k in range(m)]
         scores = {k: slow_rows.surprise(c, each[i], each[k], sum(weights)) for k, c in both.items() if c >= 1}
         best = sorted((z for z in scores.values() if z > least_surprise), reverse=True)[:n_best]
         found = [k for k in partners[i].tolist() if k >= 0]

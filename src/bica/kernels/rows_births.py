@@ -14,20 +14,18 @@ Numbers = NDArray[np.float64]
 
 @compiled
 def find_seeds(
-    sensors: NDArray[np.int64], left: Lists, rows_of: Lists, cells: Cells, n_best: int, surprise: float, least: float
-) -> tuple[NDArray[np.int64], Numbers]:
+    sensors: NDArray[np.int64], left: Lists, rows_of: Lists, each: Numbers, cells: Cells, n_best: int, surprise: float,
+    least: float,
+) -> tuple[NDArray[np.int64], Numbers]:  # fmt: skip
     """For each of these sensors the partners with which it is most surprisingly often unexplained, and how often.
 
     Both are (n, n_best), partners -1 where there is none.
 
-    ``left`` lists the unexplained ones of each row, ``rows_of`` is the same turned round. The surprise of C common rows
+    ``left`` lists the unexplained ones of each row, ``rows_of`` is the same turned round, ``each`` their weight for
+    every sensor. The surprise of C common rows
     where E are expected is (C - E) / sqrt(E + 1/4); it must exceed ``surprise``, and C reach ``least``.
     """
-    n_sensors = rows_of.start.size - 1
-    total, each, both = cells.weights.sum(), np.zeros(n_sensors), np.zeros(n_sensors)
-    for sensor in range(n_sensors):
-        for row in rows_of.items[rows_of.start[sensor] : rows_of.start[sensor + 1]]:
-            each[sensor] += cells.weights[row]
+    n_sensors, total, both = each.size, cells.weights.sum(), np.zeros(each.size)
     partners, together = np.full((sensors.size, n_best), -1, np.int64), np.zeros((sensors.size, n_best))
     best = np.empty(n_best)
     for k in range(sensors.size):

@@ -80,10 +80,11 @@ def _seeds(
 ) -> tuple[NDArray[np.int64], Numbers]:
     """Pairs of sensors that are unexplained together, and in how many rows."""
     table = state.table
+    each = table.added_up(left)
     surprise = SURPRISE if table.n_samples >= FEW_SAMPLES else -np.inf
 
     def find(sensors: NDArray[np.int64]) -> tuple[NDArray[np.int64], Numbers]:
-        return find_seeds(sensors, left, rows_of, table.cells, PARTNERS, surprise, least)
+        return find_seeds(sensors, left, rows_of, each, table.cells, PARTNERS, surprise, least)
 
     parts = in_threads(find, ranges(np.arange(table.n_sensors), SENSORS_A_PART), state.n_jobs)
     partners, together = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])

@@ -9,7 +9,7 @@ from bica.estimate.rows.explained import Explained, decode
 from bica.estimate.rows.pool import Numbers, Price
 from bica.estimate.rows.threads import in_threads
 from bica.estimate.rows.trials import Trial, try_rows, without
-from bica.kernels.rows_lists import Lists
+from bica.kernels.rows_lists import Lists, taken
 
 DOUBT, MARGIN = 1.5, 25.0  # decoding overrates what a source is worth: up to here a closer look is taken
 BATCHES = 20
@@ -73,10 +73,8 @@ def _independent(
 
 def _stepping_in(state: Explained, trial: Trial) -> set[int]:
     """Sources that are on more often than before."""
-    n_sources, active = state.pool.size, state.activity.active
-    places = [active.items[active.start[row] : active.start[row + 1]] for row in trial.rows.tolist()]
-    before = np.bincount(np.concatenate([np.empty(0, np.int32), *places]), minlength=n_sources)
-    after = np.bincount(trial.activity.active.items, minlength=n_sources)
+    before = np.bincount(taken(state.activity.active, trial.rows).items, minlength=state.pool.size)
+    after = np.bincount(trial.activity.active.items, minlength=state.pool.size)
     return set(np.flatnonzero(after > before).tolist())
 
 

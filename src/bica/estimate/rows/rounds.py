@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from bica.errors import SettingError
 from bica.estimate.rows.births import births
 from bica.estimate.rows.closures import has_few_rows
 from bica.estimate.rows.evidence import Evidence
-from bica.estimate.rows.explained import Explained, unexplained
+from bica.estimate.rows.explained import Explained, decode, unexplained
 from bica.estimate.rows.lone import lone_sources
 from bica.estimate.rows.pool import Column, Forbidden, Numbers, Pool, Price, as_columns, two_part_code
 from bica.estimate.rows.pruning import pruned
@@ -73,13 +74,16 @@ def row_rounds(
     >>> fit.columns, fit.probability.round(1)
     (((0, 1, 2), (2, 3, 4)), array([0.1, 0.1]))
     """
+    if start.columns.items.size and start.columns.items.max() >= table.n_sensors:
+        raise SettingError(f"a source to start from reaches sensor {start.columns.items.max()} of {table.n_sensors}")
     rounds = Rounds(table, settings or RowSettings(), rng)
     try:
         return rounds.run(start, Evidence.of(noise, table.n_sensors))
     except KeyboardInterrupt:
-        if rounds.best is None:
+        best = rounds.best or (rounds.first.best if rounds.first else None)
+        if best is None:
             raise
-        return rounds.fit_of(rounds.best, interrupted=True)
+        return rounds.fit_of(best, interrupted=True)
 
 
 class Rounds:
@@ -92,15 +96,18 @@ class Rounds:
         self.price = settings.price or two_part_code(table.n_sensors, table.n_samples)
         usual = 1.0 if has_few_rows(table) else 3.0
         self.least = usual if settings.least_rows is None else settings.least_rows
+        self.first: Rounds | None = None  # on some of the rows, if there are many
         self.best: Explained | Refit | None = None
+        self.highest = -np.inf
         self.converged = False
 
     def run(self, start: Pool, evidence: Evidence) -> RowFit:
         """All of it: rounds on some rows, rounds on all, the refit."""
-        first = self.settings.first_rows
-        if self.table.n_samples > 2 * first:
-            some = Rounds(self.table.sample(first, self.rng), replace(self.settings, price=self.price), self.rng)
-            found = some.settle(start, evidence)
+        n_first = self.settings.first_rows
+        if self.table.n_samples > 2 * n_first:
+            settings = replace(self.settings, price=self.price)
+            self.first = Rounds(self.table.sample(n_first, self.rng), settings, self.rng)
+            found = self.first.settle(start, evidence)
             start, evidence = found.pool, found.evidence
         state = self.settle(start, evidence)
         if not evidence.known and has_few_rows(self.table):  # too few cells to find the rate on the way
@@ -111,28 +118,34 @@ class Rounds:
 
     def settle(self, start: Pool, evidence: Evidence) -> Explained:
         """Rounds until the columns stay the same."""
-        state = unexplained(self.table, evidence, start.merged(), self.settings.n_jobs).decoded()
-        self.best = state
+        state = self._noted(unexplained(self.table, evidence, start.merged(), self.settings.n_jobs).decoded())
+        self.converged = False
         for _ in range(self.settings.most_rounds):
             before = state.pool
             state = self._round(state)
-            self.best = state
-            report("sources", state.pool.size, None)
             if same_columns(before, state.pool):
                 self.converged = True
                 break
         return state
 
+    def _noted(self, state: Explained) -> Explained:
+        """Tell how far the rounds are, and remember the best."""
+        objective = state.objective(self.price)
+        if objective > self.highest or self.best is None:
+            self.best, self.highest = state, objective
+        report("sources", state.pool.size, None)
+        return state
+
     def _round(self, state: Explained) -> Explained:
         born = births(state, self.price, self.least, self.rng, self.settings.forbidden)
-        state = replace(state, pool=state.pool.plus(born)).decoded()
+        state = self._noted(replace(state, pool=state.pool.plus(born)).decoded())
         state = self._voted(state, VOTES)
         mended = repaired(state, self.price, self.settings.forbidden)
         if mended is not None:
-            state = self._voted(mended.decoded(), 1)
+            state = self._voted(self._noted(mended.decoded()), 1)
         fewer = pruned(state, self.price, self.least)
         if fewer.pool.size < state.pool.size or mended is not None:
-            fewer = self._voted(fewer.decoded(), 1)
+            fewer = self._voted(self._noted(fewer.decoded()), 1)
         return fewer
 
     def _voted(self, state: Explained, times: int) -> Explained:
@@ -140,7 +153,7 @@ class Rounds:
             pool = voted(state, self.settings.forbidden)
             if same_columns(pool, state.pool):
                 break
-            state = replace(state, pool=pool).decoded()
+            state = self._noted(replace(state, pool=pool).decoded())
         return state
 
     def _refitted(self, state: Explained) -> Refit:
@@ -148,20 +161,19 @@ class Rounds:
         settings = self.settings
         refit = soft_refit(state, (settings.n_burnt + 1) // 2, 2, self.rng)
         self.best = refit
-        return soft_refit(self._with_lone(refit.state), settings.n_burnt, settings.n_used, self.rng)
-
-    def _with_lone(self, state: Explained) -> Explained:
-        return replace(state, pool=state.pool.plus(lone_sources(state, self.least, self.settings.forbidden)))
+        lone = lone_sources(refit.state, self.least, settings.forbidden)
+        state = replace(refit.state, pool=refit.state.pool.plus(lone))
+        return soft_refit(state, settings.n_burnt, settings.n_used, self.rng)
 
     def fit_of(self, found: Explained | Refit, *, interrupted: bool) -> RowFit:
-        """The result as a value."""
+        """The result as a value; one more decoding tells what it is worth."""
         state = found.state if isinstance(found, Refit) else found
-        n_on = found.n_on if isinstance(found, Refit) else found.n_on()
+        probability = state.pool.probability
+        n_on = found.n_on if isinstance(found, Refit) else probability * self.table.n_samples
         error = found.probability_error if isinstance(found, Refit) else np.full(state.pool.size, np.nan)
-        return RowFit(
-            tuple(as_columns(state.pool.columns)), state.pool.probability, error, n_on, state.evidence.flip_rate,
-            state.objective(self.price), self.converged and not interrupted, interrupted,
-        )  # fmt: skip
-
-
-__all__ = ["RowFit", "RowSettings", "row_rounds"]
+        activity = decode(self.table, state.sources(), state.evidence, self.table.rows, n_jobs=self.settings.n_jobs)
+        objective = replace(state, table=self.table, activity=activity).objective(self.price)
+        columns = tuple(as_columns(state.pool.columns))
+        converged = self.converged and not interrupted
+        flip_rate = state.evidence.flip_rate
+        return RowFit(columns, probability, error, n_on, flip_rate, objective, converged, interrupted)

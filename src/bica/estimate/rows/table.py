@@ -57,13 +57,14 @@ class RowTable:
 
     def ones(self) -> NDArray[np.float64]:
         """How often each sensor is on: (n_sensors,)."""
-        return self._added_up(self.cells.ones)
+        return self.added_up(self.cells.ones)
 
     def times_seen(self) -> NDArray[np.float64]:
         """In how many rows each sensor was observed: (n_sensors,)."""
-        return self.n_samples - self._added_up(self.cells.gaps)
+        return self.n_samples - self.added_up(self.cells.gaps)
 
-    def _added_up(self, lists: Lists) -> NDArray[np.float64]:
+    def added_up(self, lists: Lists) -> NDArray[np.float64]:
+        """The weight of the rows whose list of sensors holds each sensor: (n_sensors,)."""
         weights = np.repeat(self.cells.weights, np.diff(lists.start))
         return np.bincount(lists.items, weights=weights, minlength=self.n_sensors).astype(float)
 
