@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bica import BICA, Noise, OrMixture
+from bica.data.patterns import PatternCounts
 from bica.methods import method_named
 from bica.metrics import column_score
 from bica.simulate import random_network
-from bica.data.patterns import PatternCounts
 
 N_SEEDS = int(sys.argv[1]) if len(sys.argv) > 1 else 5
 
@@ -57,9 +57,13 @@ class Run:
 def main() -> None:
     """Print the table, after a run that compiles the kernels."""
     one_run(Problem("", "", 24, 24, n_samples=5000), 999, rival=False)
-    print(f"Mean of {N_SEEDS} seeds (m = 4000: fewer); recall; spurious sources of two or more sensors and of one; seconds.")
+    print(
+        f"Mean of {N_SEEDS} seeds (m = 4000: fewer); recall; spurious sources of two or more sensors and of one; seconds."
+    )
     print("FastICA is told the number of sources; it has no noise model and no stopping rule of its own.\n")
-    print("| problem | asked: recall; spurious 2+; time | recall | spurious 2+ | spurious 1 | median s | FastICA recall, precision, s |")
+    print(
+        "| problem | asked: recall; spurious 2+; time | recall | spurious 2+ | spurious 1 | median s | FastICA recall, precision, s |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for problem in PROBLEMS:
         runs = [one_run(problem, seed, rival=False) for seed in range(problem.n_seeds)]
@@ -71,9 +75,7 @@ def one_run(problem: Problem, seed: int, *, rival: bool) -> Run:
     """Simulate, learn, compare."""
     rng = np.random.default_rng(seed)
     noise = Noise.flips(problem.flip_rate)
-    truth = random_network(
-        problem.n_sensors, problem.n_sources, probability=problem.probability, noise=noise, rng=rng
-    )
+    truth = random_network(problem.n_sensors, problem.n_sources, probability=problem.probability, noise=noise, rng=rng)
     rows = truth.sample(problem.n_samples, rng)
     begun = time.perf_counter()
     found = by_rival(rows, problem.n_sources) if rival else BICA().fit(rows).model_
@@ -97,7 +99,9 @@ def compared(found: OrMixture, truth: OrMixture, seconds: float) -> Run:
 
 def told(runs: list[Run]) -> str:
     """Our columns of the table."""
-    mean = {name: statistics.mean(getattr(run, name) for run in runs) for name in ("recall", "wide_extra", "lone_extra")}
+    mean = {
+        name: statistics.mean(getattr(run, name) for run in runs) for name in ("recall", "wide_extra", "lone_extra")
+    }
     seconds = statistics.median(run.seconds for run in runs)
     return f"{mean['recall']:.4f} | {mean['wide_extra']:.2f} | {mean['lone_extra']:.2f} | {seconds:.1f}"
 
