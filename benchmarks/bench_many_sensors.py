@@ -57,13 +57,10 @@ class Run:
 def main() -> None:
     """Print the table, after a run that compiles the kernels."""
     one_run(Problem("", "", 24, 24, n_samples=5000), 999, rival=False)
-    print(
-        f"Mean of {N_SEEDS} seeds (m = 4000: fewer); recall; spurious sources of two or more sensors and of one; seconds."
-    )
+    print(f"Means of {N_SEEDS} seeds (m = 4000: fewer), noise unknown; a source is found if its column is identical.")
     print("FastICA is told the number of sources; it has no noise model and no stopping rule of its own.\n")
-    print(
-        "| problem | asked: recall; spurious 2+; time | recall | spurious 2+ | spurious 1 | median s | FastICA recall, precision, s |"
-    )
+    asked, rival = "asked: recall; spurious 2+; time", "FastICA: recall, precision, s"
+    print(f"| problem | {asked} | recall | spurious 2+ | spurious 1 | median s | {rival} |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for problem in PROBLEMS:
         runs = [one_run(problem, seed, rival=False) for seed in range(problem.n_seeds)]

@@ -60,7 +60,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     Parameters
     ----------
     method : str or object
-        How to learn: "likelihood" (for 2 to some thousand columns), "findbica" (the paper's algorithm), a published rival
+        How to learn: "likelihood" (up to some thousand columns), "findbica" (the paper's algorithm), a published rival
         ("mac", "grecond", "grecond-essential", "message-passing", "fastica"), or any object with
         ``fit(data, rng) -> Fit``.
     noise : "estimate", "per-sensor", float or Noise
@@ -455,8 +455,8 @@ def _impossible(found: Decoded) -> str:
 
 def _approximate(found: Posterior) -> str:
     return (
-        f"{(~found.exact).sum()} of {found.exact.size} posteriors are approximate, off by about {np.nanmax(found.error):.2g} "
-        "at most: too many columns hang together to sum over all activities"
+        f"{(~found.exact).sum()} of {found.exact.size} posteriors are approximate, off by about "
+        f"{np.nanmax(found.error):.2g} at most: too many columns hang together to sum over all activities"
     )
 
 
