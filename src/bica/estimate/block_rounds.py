@@ -37,6 +37,7 @@ class Round:
     flip_rate: FlipRate | None  # None: the noise is known
     settled: bool = False
     unanimous: bool = False  # no two blocks contradicted each other
+    steady: bool = False  # every block ended with the sources it began with: only rates are left to be fitted
     interrupted: bool = False
 
 
@@ -62,17 +63,19 @@ def next_round(learner: BlockLearner, now: Round, n_jobs: int, *, first: bool) -
     plan = Plan.of(learner.links)
     noise = now.noise.at_least(FIRST_FLIP_RATE) if first else now.noise
     blocks = [*plan.blocks, *(() if first else lone_blocks(plan.crowded, now.pool))]
-    learned = list(in_threads(lambda block: learner.learn(block, noise, now.pool), blocks, n_jobs))
+    learned = list(
+        in_threads(lambda block: learner.learn(block, noise, now.pool, search=not now.steady), blocks, n_jobs)
+    )
     pool = Pool(dict(sorted(({**elected(learned).sources, **undecided(now.pool, blocks)}).items())))
     if first and pool.sources:
         return replace(now, pool=pool)
     flip_rate = None if now.flip_rate is None else shifted(now.flip_rate, learned, len(learner.links.neighbours))
     settled = pool.sources.keys() == now.pool.sources.keys()
-    agreed = unanimous(learned)
+    agreed, steady = unanimous(learned), settled and all(one.settled for one in learned)
     if flip_rate is not None and now.flip_rate is not None:
         settled &= abs(flip_rate.rate - now.flip_rate.rate) <= SETTLED * flip_rate.error
-        return Round(pool, Noise.flips(flip_rate.rate), flip_rate, settled, agreed)
-    return Round(pool, now.noise, None, settled, agreed)
+        return Round(pool, Noise.flips(flip_rate.rate), flip_rate, settled, agreed, steady)
+    return Round(pool, now.noise, None, settled, agreed, steady)
 
 
 def lone_blocks(sensors: Iterable[int], pool: Pool) -> list[Block]:

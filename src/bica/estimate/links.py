@@ -13,7 +13,7 @@ from bica.data.pairs import PairCounts
 from bica.kernels.pairs import likely_pairs
 
 FALSE_LINKS, OF_MANY = 0.2, 0.05  # the share of false links, in small tables and in large ones
-MANY = 64
+MANY = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)

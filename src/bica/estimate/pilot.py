@@ -16,7 +16,7 @@ from bica.estimate.search import Search, Start
 from bica.estimate.standard_errors import standard_errors
 from bica.progress import tracked
 
-N_BLOCKS = 5
+N_BLOCKS = 4
 SENSORS = 8  # of a block; fewer say little about the noise
 FIRST_FLIP_RATE = 0.2  # from the high side
 
