@@ -191,9 +191,7 @@ def main() -> None:
             print(drawn_line(problem, flip_rate, N_SEEDS), flush=True)
     print(drawn_line(NARROW, 0.02, 2), flush=True)
     print(f"\n{verified_line()}\n", flush=True)
-    print(
-        "| disease_symptom_kb, bits flipped | wanted | exact | of those with ≥ 10 activations | spurious | rate | seconds |"
-    )
+    print("| disease_symptom_kb, bits flipped | wanted | exact | of ≥ 10 activations | spurious | rate | seconds |")
     print("|" + " --- |" * 7)
     for line in disease_lines():
         print(line, flush=True)

@@ -19,11 +19,9 @@ def find_seeds(
 ) -> tuple[NDArray[np.int64], Numbers]:  # fmt: skip
     """For each of these sensors the partners with which it is most surprisingly often unexplained, and how often.
 
-    Both are (n, n_best), partners -1 where there is none.
-
-    ``left`` lists the unexplained ones of each row, ``rows_of`` is the same turned round, ``each`` their weight for
-    every sensor. The surprise of C common rows
-    where E are expected is (C - E) / sqrt(E + 1/4); it must exceed ``surprise``, and C reach ``least``.
+    Both are (n, n_best), partners -1 where there is none. ``left`` lists the unexplained ones of each row, ``rows_of``
+    is the same turned round, ``each`` their weight for every sensor. The surprise of C common rows where E are expected
+    is (C - E) / sqrt(E + 1/4); it must exceed ``surprise``, and C reach ``least``.
     """
     n_sensors, total, both = each.size, cells.weights.sum(), np.zeros(each.size)
     partners, together = np.full((sensors.size, n_best), -1, np.int64), np.zeros((sensors.size, n_best))
