@@ -29,10 +29,11 @@ RESULTS = "results.jsonl"
 def reproduce(
     name: str, output: str, runs: int | None, quick: bool, methods: str | None, jobs: int | None, as_json: bool
 ) -> None:
-    """Run the paper's evaluation: four topologies, five numbers of rows, with and without noise.
+    """Run the paper's evaluation: its figure of errors, or its table of times.
 
-    NAME is `topologies` for the figure of all error measures, or `table` for the computation times. A run that was
-    killed continues where it was: give the same command again. Pictures need "bica[report]".
+    Four topologies, five numbers of rows, with and without noise. NAME is `topologies` for the figure of all error
+    measures, or `table` for the computation times. A run that was killed continues where it was: give the same command
+    again. Pictures need "bica[report]".
     """
     from bica.cli.screen import note, print_json, screen_for
     from bica.cli.waiting import waiting
