@@ -45,7 +45,7 @@ class Plan:
         A source that reaches two sensors reaches common neighbours of both only, so a pair needs a smaller block, and
         a triple a smaller one still.
         """
-        near = links.sets()
+        near = [sum(1 << other for other in neighbours.tolist()) for neighbours in links.neighbours]  # bit sets
         blocks: dict[frozenset[int], Block] = {}
         crowded, open_sets = [], []
         for sensor, neighbours in enumerate(links.neighbours):
@@ -54,7 +54,7 @@ class Plan:
                 continue
             crowded.append(sensor)
             for anchor, common in _anchors(sensor, links, near):
-                if len(anchor) + len(common) > LARGEST:
+                if common is None or len(anchor) + len(common) > LARGEST:
                     open_sets.append(tuple(sorted(anchor)))
                 elif frozenset(anchor) not in blocks:
                     more = _company(anchor, common, links)
@@ -62,16 +62,22 @@ class Plan:
         return cls(tuple(blocks.values()), tuple(crowded), tuple(sorted(set(open_sets))))
 
 
-def _anchors(sensor: int, links: Links, near: list[frozenset[int]]) -> Iterator[tuple[list[int], list[int]]]:
-    """The pairs of the sensor with its neighbours, or triples where a pair has too many common ones, with those."""
+def _anchors(sensor: int, links: Links, near: list[int]) -> Iterator[tuple[list[int], list[int] | None]]:
+    """The pairs of the sensor with its neighbours, or triples where a pair has too many common ones, with those.
+
+    None stands for more common neighbours than anybody wants to see: whole cliques of hundreds of sensors occur.
+    """
     for other in links.neighbours[sensor].tolist():
         if links.neighbours[other].size < WHOLE:  # its own block decides
             continue
-        common = [third for third in links.neighbours[sensor].tolist() if third in near[other]]
+        if (near[sensor] & near[other]).bit_count() + 2 > CROWD:
+            yield [sensor, other], None
+            continue
+        common = [third for third in links.neighbours[sensor].tolist() if near[other] >> third & 1]
         yield [sensor, other], common
-        if LARGEST < len(common) + 2 <= CROWD:
+        if len(common) + 2 > LARGEST:
             for third in (third for third in common if links.neighbours[third].size >= WHOLE):
-                yield [sensor, other, third], [fourth for fourth in common if fourth in near[third]]
+                yield [sensor, other, third], [fourth for fourth in common if near[third] >> fourth & 1]
 
 
 def _company(anchor: list[int], common: list[int], links: Links) -> list[int]:
