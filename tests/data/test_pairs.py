@@ -1,6 +1,7 @@
 """T1: the exact p-value of the permutation test."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
@@ -8,6 +9,8 @@ from scipy.stats import hypergeom
 from bica.data.pairs import PairCounts, dependent_pairs, pair_p_values, weight_planes
 from bica.data.patterns import PatternCounts
 from bica.kernels.pairs import fisher_tail
+from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture
 from tests.reference import slow_columns
 
 tables = st.integers(1, 60).flatmap(
@@ -107,3 +110,16 @@ def test_a_pair_is_judged_by_the_rows_that_saw_both(rows, gaps, data):
         for k in range(4):
             found = pairs.both[i, k], pairs.on[i, k], pairs.seen[i, k]
             assert found == slow_columns.pair_counts(rows, weights, i, k)
+
+
+@pytest.mark.parametrize(
+    "noise", [Noise(), Noise.flips(0.1), Noise([0.05, 0.1, 0.0, 0.2], [0.1, 0.0, 0.2, 0.1])], ids=str
+)
+def test_the_shared_rate_is_that_of_the_sources_of_both(noise):
+    """Counts of 10^6 rows as expected: the weight of every pattern is its chance, so nothing is left to luck."""
+    truth = OrMixture([[1, 0, 1], [1, 1, 0], [1, 1, 0], [0, 1, 0]], [0.1, 0.2, 0.3], noise)
+    patterns = np.arange(16, dtype=np.uint64)[:, None]
+    data = PatternCounts(patterns, 1e6 * truth.pattern_probability(), tuple("abcd"))
+    rate = -np.log1p(-truth.probability)
+    expected = np.einsum("ij,kj,j->ik", truth.mixing, truth.mixing, rate)
+    np.testing.assert_allclose(PairCounts.of(data).shared_rate(*noise.rates(4)), expected, atol=1e-9)

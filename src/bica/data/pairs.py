@@ -76,6 +76,29 @@ class PairCounts:
         both, on, seen = self._whole()
         return fisher_tails(on - both, on, seen - on.T, seen)
 
+    def shared_rate(self, false_alarm: NDArray[np.float64], miss: NDArray[np.float64]) -> Square:
+        """The total rate, -log(1 - probability), of the sources that reach both sensors of a pair, noise taken out.
+
+        Unbiased chances of "both quiet" and "one quiet" are weighted sums over what noisy sensors show. NaN where
+        chance makes one of them negative. On the diagonal stands the rate of all sources that reach a sensor.
+
+        >>> rows = np.repeat([[0, 0], [1, 1]], [60, 40], axis=0)
+        >>> PairCounts.of(PatternCounts.of(rows)).shared_rate(np.zeros(2), np.zeros(2)).round(3)
+        array([[0.511, 0.511],
+               [0.511, 0.511]])
+        """
+        quiet = (1.0 - miss) / (1.0 - false_alarm - miss)  # what a sensor that shows 0 counts
+        on = -miss / (1.0 - false_alarm - miss)  # and one that shows 1
+        only = self.on - self.both
+        neither = self.seen - self.on - only.T
+        with np.errstate(invalid="ignore", divide="ignore"):
+            both_quiet = neither * np.outer(quiet, quiet) + only * np.outer(on, quiet) + only.T * np.outer(quiet, on)
+            both_quiet = (both_quiet + self.both * np.outer(on, on)) / self.seen
+            one_quiet = ((self.seen - self.on) * quiet[:, None] + self.on * on[:, None]) / self.seen
+            shared: Square = np.log(both_quiet) - np.log(one_quiet) - np.log(one_quiet.T)
+            np.fill_diagonal(shared, -np.log(np.diag(one_quiet)))
+        return shared
+
     def _whole(self) -> tuple[Square, Square, Square]:
         """Weights need not be whole, but a permutation test needs counts."""
         return np.rint(self.both), np.rint(self.on), np.rint(self.seen)
