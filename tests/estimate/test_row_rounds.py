@@ -157,7 +157,7 @@ class TestInterruption:
         with listening(listener):
             return learned(ROWS, first_rows=first_rows)
 
-    @pytest.mark.parametrize(("what", "after", "n_found"), [("sources", 3, 1), ("sweeps", 1, 8), ("sweeps", 8, 8)])
+    @pytest.mark.parametrize(("what", "after", "n_found"), [("sources", 2, 1), ("sweeps", 1, 8), ("sweeps", 8, 8)])
     @pytest.mark.parametrize("first_rows", [12_000, 1500])
     def test_the_best_so_far_is_kept(self, what, after, n_found, first_rows):
         fit = self.interrupted(what, after, first_rows)

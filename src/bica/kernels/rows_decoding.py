@@ -124,6 +124,7 @@ def _search(
     loss: Numbers, log: Ints, starts: Places, sensors: Ints, reach_starts: Places, reach: Ints, says: Numbers,
     cell: Ints, slot: Ints, gain: Numbers, count: Places,
 ) -> float:  # fmt: skip
+    loss[: count[N_CANDIDATES]] = np.nan
     gained, _ = _complete(-1, 0, log, starts, sensors, reach_starts, reach, says, cell, slot, gain, count)
     for _ in range(PASSES):
         improved = False
@@ -136,6 +137,9 @@ def _search(
                     improved = True
         if not improved:
             break
+    for b in range(count[N_CANDIDATES]):
+        if slot[ON, b] and np.isnan(loss[b]):  # it came last
+            loss[b] = worth(b, starts, sensors, says, cell, slot, gain)
     return gained
 
 

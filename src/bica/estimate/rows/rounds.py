@@ -138,7 +138,8 @@ class Rounds:
 
     def _round(self, state: Explained) -> Explained:
         born = births(state, self.price, self.least, self.rng, self.settings.forbidden)
-        state = self._noted(replace(state, pool=state.pool.plus(born)).decoded())
+        if born.size:
+            state = self._noted(replace(state, pool=state.pool.plus(born)).decoded())
         state = self._voted(state, VOTES)
         mended = repaired(state, self.price, self.settings.forbidden)
         if mended is not None:
