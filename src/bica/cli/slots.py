@@ -37,16 +37,22 @@ def _names(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
 @click.option("--end", metavar="TIME", help="Where the last slot has ended.  [default: after the last event]")
 @click.option("--time", "time_column", default="time", show_default=True, metavar="COLUMN", help="Holds the times.")
 @click.option("--sensor", "sensor_column", default="sensor", show_default=True, metavar="COLUMN", help="The sensors.")
-@click.option("--channel", "channel_column", metavar="COLUMN", help="The channels.  [default: channel, if there is one]")
+@click.option(
+    "--channel", "channel_column", metavar="COLUMN", help="The channels.  [default: channel, if there is one]"
+)
 @click.option(
     "--time-unit",
     type=click.Choice(("s", "ms", "us", "ns")),
     help="Of times that are numbers, counted since 1970.  [default: told from their size]",
 )
-@click.option("--sensors", callback=_names, metavar="A,B,...", help="The columns of the table.  [default: all that occur]")
+@click.option(
+    "--sensors", callback=_names, metavar="A,B,...", help="The columns of the table.  [default: all that occur]"
+)
 @click.option("--channels", callback=_names, metavar="1,6,...", help="A table for each.  [default: all that occur]")
 @click.option("--one-table", is_flag=True, help="Put all channels into one table.")
-@click.option("--down", metavar="FILE", help="When sensors were down: a table with sensor, start, end, perhaps channel.")
+@click.option(
+    "--down", metavar="FILE", help="When sensors were down: a table with sensor, start, end, perhaps channel."
+)
 @click.option(
     "--sniffer",
     type=click.Choice(("file", "interface", "antenna")),

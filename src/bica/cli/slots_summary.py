@@ -47,8 +47,8 @@ class SlotsSummary:
         captures: Mapping[str, Mapping[str, int]],
     ) -> "SlotsSummary":
         """The summary, with times written in the store's time zone."""
-        ends = [written(store.engine, moment) for moment in (plan.grid.start, plan.grid.end)]
-        return cls(plan, *ends, store.zone, tables, events, clocks, captures)
+        start, end = (written(store.engine, moment) for moment in (plan.grid.start, plan.grid.end))
+        return cls(plan, start, end, store.zone, tables, events, clocks, captures)
 
     @property
     def n_repeats(self) -> int:

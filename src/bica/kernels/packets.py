@@ -26,7 +26,7 @@ CHANNEL_FIELD, ANTENNA_FIELD, EXTENDED_CHANNEL_FIELD = 3, 11, 18
 
 
 @compiled
-def number_at(data: Bytes, place: int, n_bytes: int, big: bool) -> int:
+def number_at(data: Bytes, place: int, n_bytes: int, big: bool) -> np.int64:
     """An unsigned number of so many bytes."""
     value = np.int64(0)
     for i in range(n_bytes):
@@ -45,12 +45,11 @@ def radiotap_fields(data: Bytes, start: int, length: int, found: Numbers) -> boo
     if header < 8 or header > length:
         return False
     present = number_at(data, start + 4, 4, False)
-    place, more = 8, present >> 31
-    while more:
-        if place + 4 > header:
-            return False
-        more = number_at(data, start + place, 4, False) >> 31
+    place = 8
+    while number_at(data, start + place - 4, 4, False) >> 31:  # another word of bits that say what is present
         place += 4
+        if place > header:
+            return False
     for field in range(FIELD_SIZE.size):
         if not present >> field & 1:
             continue

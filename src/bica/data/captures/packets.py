@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,13 +53,13 @@ def microseconds_of(ticks: NDArray[np.int64], a_second: int) -> NDArray[np.int64
     >>> microseconds_of(np.array([1_700_000_000_123_456_789]), 10**9)
     array([1700000000123456])
     """
-    seconds, rest = np.divmod(ticks, a_second)
+    seconds, rest = ticks // a_second, ticks % a_second
     if a_second > 10**12:  # the product below would not fit into 64 bits
         return seconds * MICROSECONDS + (rest / a_second * MICROSECONDS).astype(np.int64)
     return seconds * MICROSECONDS + rest * MICROSECONDS // a_second
 
 
-def pieces_of(file: IO[bytes]) -> Iterator[bytes]:
+def pieces_of(file: BinaryIO) -> Iterator[bytes]:
     """The bytes of a file, then one empty piece; a compressed file that is cut ends where it is cut."""
     while True:
         try:
@@ -71,11 +71,11 @@ def pieces_of(file: IO[bytes]) -> Iterator[bytes]:
             return
 
 
-def open_bytes(path: Path) -> IO[bytes]:
+def open_bytes(path: Path) -> BinaryIO:
     """The file, unpacked on the way if it is compressed."""
     try:
         with path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
-        return gzip.open(path) if packed else path.open("rb")
+        return cast(BinaryIO, gzip.open(path)) if packed else path.open("rb")
     except OSError as error:
         raise DataError(f"{path} cannot be opened: {error.strerror}") from None

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bica.data.captures.packets import BATCH, CaptureState, Packets, microseconds_of
 from bica.data.captures.pcap import note_end
-from bica.kernels.packets import INTERFACE, PLACE, SECTION, SEARCHING, scan_pcapng
+from bica.kernels.packets import INTERFACE, PLACE, SEARCHING, SECTION, scan_pcapng
 
 MAGIC = b"\x0a\x0d\x0d\x0a"
 BIG_ENDIAN = b"\x1a\x2b\x3c\x4d"

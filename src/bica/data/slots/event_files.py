@@ -43,7 +43,9 @@ class EventLog:
         """SQL and type of a column that must be there."""
         if name not in self.columns:
             there = ", ".join(map(repr, self.columns)) or "none"
-            raise DataError(f"{self.path} has no column {name!r}; name the right one with {option} (there are: {there})")
+            raise DataError(
+                f"{self.path} has no column {name!r}; name the right one with {option} (there are: {there})"
+            )
         return self.columns[name]
 
 
@@ -73,7 +75,9 @@ def add_event_log(
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
     if not skip_bad:
-        _refuse_bad(store, log, before, {columns.time: time, columns.sensor: sensor, columns.channel or CHANNEL: channel})
+        _refuse_bad(
+            store, log, before, {columns.time: time, columns.sensor: sensor, columns.channel or CHANNEL: channel}
+        )
 
 
 def _channel(log: EventLog, columns: EventColumns) -> str | None:

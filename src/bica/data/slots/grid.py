@@ -15,7 +15,7 @@ MOST_SLOTS = 10**8  # three years of seconds; more is a stray time rather than a
 
 @dataclass(frozen=True, slots=True)
 class SlotGrid:
-    """``n_slots`` slots of ``length`` from ``start`` on, in microseconds; slot i holds start + i length and not its end.
+    """``n_slots`` slots of ``length`` from ``start`` on, in microseconds; a slot holds its first moment, not its end.
 
     >>> SlotGrid(start=0, length=1000, n_slots=5).touched(np.array([[500, 1000], [999, 3001]]))
     array([[0, 1],
@@ -54,8 +54,8 @@ def slot_grid(store: EventStore, length: int, start: str | None = None, end: str
         )
     if n_slots > MOST_SLOTS and (start is None or end is None):
         raise DataError(
-            f"the events reach from {written(store.engine, begin)} to {written(store.engine, stop)}, which is {n_slots} "
-            f"slots of {in_words(length)}; if that is no stray time, say so with --start and --end"
+            f"the events reach from {written(store.engine, begin)} to {written(store.engine, stop)}, which is "
+            f"{n_slots} slots of {in_words(length)}; if that is no stray time, say so with --start and --end"
         )
     return SlotGrid(begin, length, n_slots)
 

@@ -16,11 +16,13 @@ def microseconds(text: str) -> int:
     """
     found = LENGTH.fullmatch(text.strip())
     if found is None:
-        raise SettingError(f"{text!r} is no length of time; write a number and one of us, ms, s, min, h, d, as in 500ms")
+        raise SettingError(
+            f"{text!r} is no length of time; write a number and one of us, ms, s, min, h, d, as in 500ms"
+        )
     number, unit = found.groups()
     whole, _, fraction = number.partition(".")
     scale = MICROSECONDS[unit.replace("µ", "u") or "s"]
-    length, rest = divmod(int(whole + fraction) * scale, 10 ** len(fraction))
+    length, rest = divmod(int(whole + fraction) * scale, int(10 ** len(fraction)))
     if rest or not length:
         raise SettingError(f"a slot of {text} cannot be; it lasts one microsecond or a whole number of them")
     return length

@@ -68,7 +68,10 @@ def _of_text(column: str, unit: Unit) -> str:
 
 def moment_given(engine: duckdb.DuckDBPyConnection, text: str, what: str) -> int:
     """A moment as a person writes it: a date and time, or seconds since 1970."""
-    [(moment,)] = engine.execute(f"SELECT {microseconds_sql('t', 'VARCHAR', 's')} FROM (SELECT $1 AS t)", [text]).fetchall()
+    [(moment,)] = engine.execute(
+        f"SELECT {microseconds_sql('t', 'VARCHAR', 's')} FROM (SELECT $1 AS t)",  # noqa: S608 - our own words
+        [text],
+    ).fetchall()
     if moment is None:
         raise SettingError(f"{what} {text!r} is no time; write it as in 2024-05-01T12:00:00 or 2024-05-01T12:00:00Z")
     return int(moment)

@@ -24,7 +24,7 @@ class SlotPlan:
     grid: SlotGrid
     sensors: tuple[str, ...]
     channels: tuple[str | None, ...]
-    outages: Outages = Outages()
+    outages: Outages
 
 
 @dataclass(slots=True)

@@ -19,7 +19,8 @@ class ClockStep:
 
 def tally(store: EventStore, plan: SlotPlan) -> dict[str, int]:
     """How many events were used, and how many left out for each reason; every event counts once."""
-    where = f"CASE WHEN moment IS NULL THEN '{UNREADABLE}' WHEN moment < $1 THEN '{BEFORE}' WHEN moment >= $2 THEN '{AFTER}' END"
+    late = f"WHEN moment < $1 THEN '{BEFORE}' WHEN moment >= $2 THEN '{AFTER}'"
+    where = f"CASE WHEN moment IS NULL THEN '{UNREADABLE}' {late} END"
     sql = f"SELECT {where} AS why, sensor, channel, count(*) FROM events GROUP BY ALL"  # noqa: S608 - our own words
     counts = {USED: 0}
     for why, sensor, channel, n_events in store.ask(sql, [plan.grid.start, plan.grid.end]):
@@ -42,9 +43,9 @@ def clocks_that_went_back(store: EventStore) -> list[ClockStep]:
     [(n_back,)] = store.ask(f"SELECT count(*) FROM ({quick}) WHERE back")  # noqa: S608 - our own words
     if not n_back:
         return []
-    steps = "lag(moment) OVER (PARTITION BY file, sensor ORDER BY rowid) - moment"
+    back = "lag(moment) OVER (PARTITION BY file, sensor ORDER BY rowid) - moment AS back"
     rows = store.ask(
-        f"SELECT sensor, count(*), max(back) FROM (SELECT sensor, {steps} AS back FROM events WHERE moment IS NOT NULL) "  # noqa: S608 - our own words
+        f"SELECT sensor, count(*), max(back) FROM (SELECT sensor, {back} FROM events WHERE moment IS NOT NULL) "  # noqa: S608 - our own words
         "WHERE back > 0 GROUP BY sensor ORDER BY sensor"
     )
     return [ClockStep(*row) for row in rows]
