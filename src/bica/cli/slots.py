@@ -6,22 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bica.cli.options import force_option, json_option, output_option, refuse_two_answers
+from bica.cli.options import force_option, json_option, names_between_commas, output_option, refuse_two_answers
 
 if TYPE_CHECKING:
     from bica.cli.slots_summary import SlotsSummary
     from bica.data.slots.store import EventStore
     from bica.data.slots.tables import SlotPlan
-
-
-def _names(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
-    """Names between commas."""
-    if text is None:
-        return None
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names) or len(set(names)) < len(names):
-        raise click.BadParameter("give different names between commas, as in a,b,c.")
-    return names
 
 
 @click.command()
@@ -46,9 +36,14 @@ def _names(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
     help="Of times that are numbers, counted since 1970.  [default: told from their size]",
 )
 @click.option(
-    "--sensors", callback=_names, metavar="A,B,...", help="The columns of the table.  [default: all that occur]"
+    "--sensors",
+    callback=names_between_commas,
+    metavar="A,B,...",
+    help="The columns of the table.  [default: all that occur]",
 )
-@click.option("--channels", callback=_names, metavar="1,6,...", help="A table for each.  [default: all that occur]")
+@click.option(
+    "--channels", callback=names_between_commas, metavar="1,6,...", help="A table for each.  [default: all that occur]"
+)
 @click.option("--one-table", is_flag=True, help="Put all channels into one table.")
 @click.option(
     "--down", metavar="FILE", help="When sensors were down: a table with sensor, start, end, perhaps channel."

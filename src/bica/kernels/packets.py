@@ -26,13 +26,22 @@ CHANNEL_FIELD, ANTENNA_FIELD, EXTENDED_CHANNEL_FIELD = 3, 11, 18
 
 
 @compiled
-def number_at(data: Bytes, place: int, n_bytes: int, big: bool) -> np.int64:
+def number_at(data: Bytes, place: int, n_bytes: int, big: bool) -> int:
     """An unsigned number of so many bytes."""
     value = np.int64(0)
     for i in range(n_bytes):
         byte = data[place + i] if big else data[place + n_bytes - 1 - i]
         value = value << 8 | np.int64(byte)
-    return value
+    return int(value)
+
+
+@compiled
+def start_of_fields(data: Bytes, start: int, header: int) -> int:
+    """Where the fields begin: behind the words that say which are present, each of which tells if another follows."""
+    place = 8
+    while place <= header and number_at(data, start + place - 4, 4, False) >> 31:
+        place += 4
+    return place
 
 
 @compiled
@@ -45,11 +54,7 @@ def radiotap_fields(data: Bytes, start: int, length: int, found: Numbers) -> boo
     if header < 8 or header > length:
         return False
     present = number_at(data, start + 4, 4, False)
-    place = 8
-    while number_at(data, start + place - 4, 4, False) >> 31:  # another word of bits that say what is present
-        place += 4
-        if place > header:
-            return False
+    place = start_of_fields(data, start, header)
     for field in range(FIELD_SIZE.size):
         if not present >> field & 1:
             continue
