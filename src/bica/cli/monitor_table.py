@@ -63,7 +63,7 @@ def _active(assignment: Assignment) -> float:
 
 def _users_a_channel(assignment: Assignment) -> list[int]:
     problem = assignment.problem
-    return np.bincount(problem.channel, minlength=problem.n_channels).tolist()
+    return [int((problem.channel == k).sum()) for k in range(problem.n_channels)]
 
 
 def _out_of_reach(assignment: Assignment) -> list[str]:

@@ -35,7 +35,7 @@ def monitoring_chart(picture: MonitoringPicture) -> alt.HConcatChart:
     2
     """
     board = _board(picture).properties(
-        title=heading("Who watches what", "darker: more active users in reach; dot: watched")
+        title=heading("Who watches what", "a dot on the channel watched")
     )
     bars = _bars(picture).properties(title=heading("Active users monitored", "on average, by each way to decide"))
     return styled(alt.hconcat(board, bars, spacing=30))
@@ -53,7 +53,7 @@ def _board(picture: MonitoringPicture) -> alt.LayerChart:
     ]
     dots: Values = [{"line": sniffers[s], "column": channels[k]} for s, k in enumerate(picture.watched) if k >= 0]
     shades = alt.Scale(range=["#E3EEF7", look.BLUE], domainMin=0)
-    legend = alt.Legend(title="in reach", orient="bottom", gradientLength=140, tickCount=3)
+    legend = alt.Legend(title="active users in reach", orient="bottom", gradientLength=140, tickCount=3)
     filled = grid.cells(cells).mark_rect(stroke="white", strokeWidth=1)
     shaded = grid.layer(filled.encode(color=alt.Color("worth:Q", scale=shades, legend=legend)))
     marks = grid.cells(dots).mark_point(
