@@ -34,9 +34,7 @@ def monitoring_chart(picture: MonitoringPicture) -> alt.HConcatChart:
     >>> len(monitoring_chart(picture).to_dict()["hconcat"])
     2
     """
-    board = _board(picture).properties(
-        title=heading("Who watches what", "a dot on the channel watched")
-    )
+    board = _board(picture).properties(title=heading("Who watches what", "a dot on the channel watched"))
     bars = _bars(picture).properties(title=heading("Active users monitored", "on average, by each way to decide"))
     return styled(alt.hconcat(board, bars, spacing=30))
 

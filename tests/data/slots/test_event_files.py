@@ -47,7 +47,9 @@ def log(request, tmp_path):
     text = "\n".join(mark.join(event) for event in [("time", "sensor", "channel"), *EVENTS])
     if request.param.endswith("jsonl"):
         keys = ("time", "sensor", "channel")
-        path.write_text("\n\n".join(json.dumps(dict(zip(keys, event, strict=True)) | {"more": [1]}) for event in EVENTS))
+        path.write_text(
+            "\n\n".join(json.dumps(dict(zip(keys, event, strict=True)) | {"more": [1]}) for event in EVENTS)
+        )
     elif request.param.endswith("parquet"):
         rows = ", ".join(str((time, sensor, int(channel))) for time, sensor, channel in EVENTS)
         duckdb.sql(f"SELECT * FROM (VALUES {rows}) t(time, sensor, channel)").write_parquet(str(path))

@@ -108,5 +108,7 @@ def test_sensors_one_after_the_other_in_a_file_are_no_clock_going_back():
 def test_numbers_inside_names_go_by_size():
     with event_store() as store:
         numbers = np.zeros(3, np.int64)
-        store.add_arrays(0, numbers, (["s10", "s9", "s1"], np.arange(3, dtype=np.int32)), ([], numbers.astype(np.int32) - 1))
+        store.add_arrays(
+            0, numbers, (["s10", "s9", "s1"], np.arange(3, dtype=np.int32)), ([], numbers.astype(np.int32) - 1)
+        )
         assert plan_tables(store, SlotGrid(0, 1, 1)).sensors == ("s1", "s9", "s10")

@@ -4,8 +4,8 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,23 +59,30 @@ def microseconds_of(ticks: NDArray[np.int64], a_second: int) -> NDArray[np.int64
     return seconds * MICROSECONDS + rest * MICROSECONDS // a_second
 
 
-def pieces_of(file: BinaryIO) -> Iterator[bytes]:
+def pieces_of(file: BufferedReader | gzip.GzipFile) -> Iterator[bytes]:
     """The bytes of a file, then one empty piece; a compressed file that is cut ends where it is cut."""
-    while True:
-        try:
-            piece = file.read(PIECE)
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            piece = b""
+    while piece := _piece(file):
         yield piece
-        if not piece:
-            return
+    yield b""
 
 
-def open_bytes(path: Path) -> BinaryIO:
+def _piece(file: BufferedReader | gzip.GzipFile) -> bytes:
+    """The next bytes, gathered in small steps, so that an end that cannot be unpacked costs no more than itself."""
+    parts, size = [], 0
+    try:
+        while size < PIECE and (part := file.read1(PIECE - size)):
+            parts.append(part)
+            size += len(part)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        pass
+    return b"".join(parts)
+
+
+def open_bytes(path: Path) -> BufferedReader | gzip.GzipFile:
     """The file, unpacked on the way if it is compressed."""
     try:
         with path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
-        return cast(BinaryIO, gzip.open(path)) if packed else path.open("rb")
+        return gzip.open(path) if packed else path.open("rb")
     except OSError as error:
         raise DataError(f"{path} cannot be opened: {error.strerror}") from None
