@@ -157,9 +157,7 @@ def decode_rows(rows: Places, cells: Cells, sources: Sources, hopeless: float, b
         ones = cells.ones.items[cells.ones.start[row] : cells.ones.start[row + 1]]
         gaps = cells.gaps.items[cells.gaps.start[row] : cells.gaps.start[row + 1]]
         kept = before.items[before.start[row] : before.start[row + 1]] if warm else before.items[:0]
-        gather(
-            ones, gaps, kept, hopeless, reach_starts, reach, says, log_odds, silent, frequent, cell, slot, gain, count
-        )
+        gather(ones, gaps, kept, hopeless, reach_starts, reach, says, log_odds, silent, frequent, cell, slot, gain, count)
         for source in kept:
             b = slot[PLACE, source]
             if b >= 0:

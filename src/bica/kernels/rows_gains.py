@@ -154,7 +154,9 @@ def worth(b: int, starts: Places, sensors: Ints, says: Numbers, cell: Ints, slot
 
 
 @compiled
-def leave(ones: Ints, gaps: Ints, starts: Places, sensors: Ints, cell: Ints, slot: Ints, count: Places) -> None:
+def leave(
+    ones: Ints, gaps: Ints, starts: Places, sensors: Ints, cell: Ints, slot: Ints, count: Places
+) -> None:
     """Clean the scratch space for the next row."""
     for b in range(count[N_CANDIDATES]):
         source = slot[SOURCE, b]

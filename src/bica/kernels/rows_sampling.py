@@ -65,7 +65,9 @@ def _count_covered(
 
 
 @compiled
-def sweep_rows(rows: Places, cells: Cells, sources: Sources, hopeless: float, before: Lists, seed: np.uint64) -> Sweep:
+def sweep_rows(
+    rows: Places, cells: Cells, sources: Sources, hopeless: float, before: Lists, seed: np.uint64
+) -> Sweep:
     """Sweep once over the given rows, from the activity ``before`` of all rows."""
     (starts, sensors), (reach_starts, reach), says = sources.columns, sources.reaching, sources.says
     log_odds, silent, frequent = sources.log_odds, sources.silent, sources.frequent
@@ -77,9 +79,7 @@ def sweep_rows(rows: Places, cells: Cells, sources: Sources, hopeless: float, be
         ones = cells.ones.items[cells.ones.start[row] : cells.ones.start[row + 1]]
         gaps = cells.gaps.items[cells.gaps.start[row] : cells.gaps.start[row + 1]]
         kept = before.items[before.start[row] : before.start[row + 1]]
-        gather(
-            ones, gaps, kept, hopeless, reach_starts, reach, says, log_odds, silent, frequent, cell, slot, gain, count
-        )
+        gather(ones, gaps, kept, hopeless, reach_starts, reach, says, log_odds, silent, frequent, cell, slot, gain, count)
         for source in kept:
             if slot[PLACE, source] >= 0:
                 switch(slot[PLACE, source], starts, sensors, reach_starts, reach, says, cell, slot, gain, count)

@@ -26,9 +26,9 @@ def read(path, content):
     state = CaptureState()
     batches = list(read_capture(path, state))
     rows = [
-        row
+        tuple(row)
         for batch in batches
-        for row in zip(*(x.tolist() for x in (batch.moments, batch.interfaces, batch.frequencies, batch.antennas)))
+        for row in np.column_stack([batch.moments, batch.interfaces, batch.frequencies, batch.antennas]).tolist()
     ]
     return rows, state
 

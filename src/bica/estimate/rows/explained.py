@@ -138,7 +138,5 @@ def decode(
 
 def unexplained(table: RowTable, evidence: Evidence, pool: Pool, n_jobs: int) -> Explained:
     """The table with no source on in any row yet."""
-    nothing = Activity(
-        Lists(np.zeros(table.n_rows + 1, np.int64), np.empty(0, np.int32)), np.empty(0), np.zeros(table.n_rows)
-    )
+    nothing = Activity(Lists(np.zeros(table.n_rows + 1, np.int64), np.empty(0, np.int32)), np.empty(0), np.zeros(table.n_rows))
     return Explained(table, pool, evidence, nothing, n_jobs)

@@ -71,9 +71,7 @@ class Pool:
     held: NDArray[np.bool_]  # whose probability is known too
 
     @classmethod
-    def of(
-        cls, columns: Iterable[Sequence[int]] = (), probability: Iterable[float] = (), *, fixed: bool = False
-    ) -> Pool:
+    def of(cls, columns: Iterable[Sequence[int]] = (), probability: Iterable[float] = (), *, fixed: bool = False) -> Pool:
         """Sources from their sensors and probabilities."""
         lists, chances = as_lists(columns), np.array(list(probability), float)
         return cls(lists, chances, np.full(chances.size, fixed), np.zeros(chances.size, bool))
