@@ -17,8 +17,8 @@ COMMANDS = {
     "decode": ("bica.cli.decode", "Tell which sources of MODEL were on in each row of TABLE."),
     "simulate": ("bica.cli.simulate", "Make a table of zeros and ones whose sources are known."),
     "score": ("bica.cli.score", "Measure how far MODEL is from TRUTH, another model file."),
-    "monitor": ("bica.cli.monitor", "Choose the channel that each sniffer should watch."),
     "export": ("bica.cli.export", "Write MODEL as a graph or a list for other programs."),
+    "monitor": ("bica.cli.monitor", "Choose the channel that each sniffer should watch."),
 }
 
 
