@@ -156,4 +156,4 @@ def test_events_come_from_standard_input_too(tmp_path):
 
 
 def test_help_explains_the_command(run):
-    assert "one row a slot of time" in run("slots", "--help").output
+    assert "one row a slot" in run("slots", "--help").output

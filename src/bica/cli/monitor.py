@@ -77,10 +77,11 @@ def monitor(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Choose the channel that each sniffer should watch, to monitor as many active users as possible.
+    """Choose the channel that each sniffer should watch.
 
-    There is one FILE a channel: a model (.json), whose sources are the users and whose sensors are the sniffers; or a
-    table of slots, as `bica slots` writes it, from which the users are learned first.
+    As many active users as possible are to be monitored. There is one FILE a channel: a model (.json), whose sources
+    are the users and whose sensors are the sniffers; or a table of slots, as `bica slots` writes it, from which the
+    users are learned first.
     """
     refuse_two_answers(as_json, output, picture)
 

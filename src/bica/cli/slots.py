@@ -59,11 +59,11 @@ if TYPE_CHECKING:
 @force_option
 @json_option
 def slots(events: tuple[str, ...], output: str, force: bool, as_json: bool, **settings: Any) -> None:
-    """Turn EVENTS into a table of zeros and ones: one row a slot of time, 1 where a sensor reported something.
+    """Turn EVENTS, logs or captures, into a table of zeros and ones: one row a slot.
 
-    EVENTS are logs with a time and a sensor a line (CSV, JSON lines, Parquet), or captures (pcap, pcapng) of the
-    sniffers in whose files they are. They may be larger than memory and in any order. Cells of sensors that were
-    down are left empty.
+    A cell is 1 where a sensor reported something in that slot of time. EVENTS are logs with a time and a sensor a
+    line (CSV, JSON lines, Parquet), or captures (pcap, pcapng) of the sniffers in whose files they are. They may be
+    larger than memory and in any order. Cells of sensors that were down are left empty.
     """
     refuse_two_answers(as_json, output)
     if settings["one_table"] and settings["channels"]:

@@ -56,12 +56,11 @@ class EventStore:
             rows: list[Row] = self.engine.execute(sql, list(values)).fetchall()
             return rows
 
-    def numbers(self, sql: str, values: Sequence[Any] = ()) -> NDArray[np.int64]:
-        """The one column of a query, as an array."""
+    def columns(self, sql: str, values: Sequence[Any] = ()) -> list[NDArray[np.int64]]:
+        """The columns of a query of whole numbers, as arrays."""
         with self._plainly():
             found = self.engine.execute(sql, list(values)).fetchnumpy()
-        [column] = found.values()
-        return np.asarray(column, np.int64)
+        return [np.asarray(column, np.int64) for column in found.values()]
 
     @contextmanager
     def _plainly(self) -> Iterator[None]:

@@ -115,11 +115,12 @@ def _on_cells(store: EventStore, plan: SlotPlan, channel: str | None, first: int
     begin = plan.grid.start + first * plan.grid.length
     wanted = "true" if channel is ONE_TABLE else "channel = $5"
     values = [begin, begin + n_rows * plan.grid.length, plan.grid.length, len(plan.sensors)]
-    return store.numbers(
+    [cells] = store.columns(
         "SELECT DISTINCT ((moment - $1) // $3) * $4 + place AS cell FROM events JOIN places USING (sensor) "  # noqa: S608 - our own words
         f"WHERE moment >= $1 AND moment < $2 AND {wanted}",
         values if channel is ONE_TABLE else [*values, channel],
     )
+    return cells
 
 
 def _blank(cells: NDArray[np.uint8], down: NDArray[np.int64], first: int) -> int:
