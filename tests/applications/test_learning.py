@@ -5,6 +5,7 @@ import pytest
 
 from bica.applications import MonitoringProblem, assign, learn_channels
 from bica.methods import method_named
+from bica.model.fit import Fit
 from bica.model.or_mixture import OrMixture
 
 TRUTH = {
@@ -22,6 +23,15 @@ def test_an_assignment_from_learned_users_is_as_good_as_from_known_ones(method):
     assert known.value(assign(learned).channel) == pytest.approx(assign(known).value)
     # each share of on-cells is within four standard errors of the truth
     assert np.abs(learned.busy - known.busy).max() < 4 * np.sqrt(0.25 / 4000)
+
+
+def test_half_learned_users_make_no_plan():
+    class Stopped:
+        def fit(self, data, rng):
+            return Fit(TRUTH["1"], diagnostics={"interrupted": True})
+
+    with pytest.raises(KeyboardInterrupt, match="while learning channel 1"):
+        learn_channels({"1": [[1, 0, 0]]}, Stopped())
 
 
 def test_sniffers_without_a_cell_hear_nothing_there():

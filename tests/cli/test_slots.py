@@ -89,6 +89,14 @@ def test_a_heard_cell_of_a_sensor_that_was_down_is_empty_and_told(run, log, tmp_
     assert "1 cell left empty on channel 6 although something was heard while down" in shown.output
 
 
+def test_outages_may_be_numbers_in_any_unit(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.csv").write_text("time,sensor\n1714564800000,a\n1714564802000,b\n")
+    (tmp_path / "down.csv").write_text("sensor,start,end\na,1714564801000,\n")
+    run("slots", "log.csv", "--slot", "1s", "--down", "down.csv", "-o", "t.csv")
+    assert (tmp_path / "t.csv").read_text() == "a,b\n1,0\n,0\n,1\n"
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -43,6 +43,8 @@ def learn_channels(
     for channel, table in tracked(tables.items(), "learning the channels", len(tables)):
         counts = PatternCounts.of(table)
         fits[channel] = _fit(learner, counts, chance)
+        if "interrupted" in fits[channel].diagnostics:  # half-learned users would make a plan that looks sound
+            raise KeyboardInterrupt(f"while learning channel {channel}")
         share = counts.ones() / np.maximum(counts.times_seen(), 1.0)
         busy[channel] = dict(zip(counts.sensors, share.tolist(), strict=True))
     return LearnedChannels(fits, busy)

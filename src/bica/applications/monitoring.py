@@ -44,10 +44,10 @@ class MonitoringProblem:
         busy: ArrayLike | None = None,
     ) -> None:
         bits, chances = as_bits(reach, "reach"), as_chances(probability, "probability")
-        places = np.asarray(channel, np.int64).reshape(-1)
+        places = np.array(channel, np.int64).reshape(-1)
         n_channels = int(places.max(initial=-1)) + 1 if channels is None else len(channels)
         _check_shapes(bits, places, chances, n_channels)
-        heard = heard_share(bits, places, chances, n_channels) if busy is None else np.asarray(busy, np.float64)
+        heard = heard_share(bits, places, chances, n_channels) if busy is None else np.array(busy, np.float64)
         if heard.shape != (bits.shape[0], n_channels):
             raise ModelError(
                 f"busy has shape {heard.shape}, but there are {bits.shape[0]} sniffers, {n_channels} channels"
@@ -57,6 +57,8 @@ class MonitoringProblem:
             _named(channels, "channel", n_channels),
             _named(users, "user", bits.shape[1]),
         )
+        for array in (bits, places, chances, heard):
+            array.flags.writeable = False
         for field, value in zip(self.__slots__, (*names, bits, places, chances, heard), strict=True):
             object.__setattr__(self, field, value)
 

@@ -96,9 +96,9 @@ def monitor(
     check_outputs(force, output, picture)
     if picture is not None:
         _check_picture(picture)
-    with waiting("learning the channels"):
+    with waiting("monitoring"):
         problem = _problem(channels, sniffers, method, seed)
-    with waiting("choosing channels", compiles=False):
+    with waiting("monitoring", compiles=False):
         relaxation = relax(problem)
         found = [
             assign(

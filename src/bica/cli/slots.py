@@ -108,7 +108,7 @@ def _made(
         channel=settings["channel_column"],
         unit=settings["time_unit"],
     )
-    outages = None if settings["down"] is None else read_outages(store, Path(settings["down"]))
+    outages = None if settings["down"] is None else read_outages(store, Path(settings["down"]), columns.unit)
     captures = add_files(store, events, columns, sniffer=settings["sniffer"], skip_bad=settings["skip_bad"])
     plan = plan_tables(
         store,

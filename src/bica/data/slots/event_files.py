@@ -63,7 +63,7 @@ def add_event_log(
     time, kind = log.column(columns.time, "--time")
     sensor, _ = log.column(columns.sensor, "--sensor")
     channel = _channel(log, columns)
-    moment = microseconds_sql(time, kind, columns.unit or _unit(store, log, time), store.zone)
+    moment = microseconds_sql(time, kind, columns.unit or unit_inside(store, log, time), store.zone)
     whole = f"trim({sensor}::VARCHAR) <> ''" + ("" if channel is None else f" AND trim({channel}::VARCHAR) <> ''")
     [(before,)] = store.ask("SELECT count(*) FROM events")
     try:
@@ -130,7 +130,8 @@ def _json_text(key: str) -> str:
     return f"CASE WHEN json_valid(line) THEN json_extract_string(line, {text_literal(pointer)}) END"
 
 
-def _unit(store: EventStore, log: EventLog, time: str) -> Unit:
+def unit_inside(store: EventStore, log: EventLog, time: str) -> Unit:
+    """The unit of the times in a column, told from the largest of the first ones."""
     number = f"abs(TRY_CAST({time}::VARCHAR AS DOUBLE))"
     [(largest,)] = store.ask(
         f"SELECT max(x) FROM (SELECT {number} AS x FROM {log.source} LIMIT {FIRST_ROWS}) WHERE isfinite(x)"

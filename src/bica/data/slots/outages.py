@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.files import check_file, kind_of
-from bica.data.slots.event_files import EventLog, open_log
+from bica.data.slots.event_files import EventLog, open_log, unit_inside
 from bica.data.slots.grid import SlotGrid
 from bica.data.slots.moments import Unit, microseconds_sql
 from bica.data.slots.store import EventStore
@@ -47,7 +47,7 @@ def read_outages(store: EventStore, path: Path, unit: Unit | None = None) -> Out
     log = open_log(store, path, *kind_of(path))
     sensor, _ = log.column("sensor", "the header")
     channel = log.columns["channel"][0] if "channel" in log.columns else "NULL"
-    ends = [_end(log, name, unit) for name in ("start", "end")]
+    ends = [_end(store, log, name, unit) for name in ("start", "end")]
     rows = store.ask(
         f"SELECT trim({sensor}::VARCHAR), nullif(trim({channel}::VARCHAR), ''), "
         f"{', '.join(f'{moment}, {text}' for moment, text in ends)} FROM {log.source}"
@@ -60,9 +60,11 @@ def read_outages(store: EventStore, path: Path, unit: Unit | None = None) -> Out
     return Outages(sensors, channels, np.array(intervals, np.int64).reshape(-1, 2))
 
 
-def _end(log: EventLog, name: str, unit: Unit | None) -> tuple[str, str]:
+def _end(store: EventStore, log: EventLog, name: str, unit: Unit | None) -> tuple[str, str]:
     column, kind = log.column(name, "the header")
-    return microseconds_sql(column, kind, unit or "s"), f"nullif(trim({column}::VARCHAR), '')"
+    return microseconds_sql(
+        column, kind, unit or unit_inside(store, log, column)
+    ), f"nullif(trim({column}::VARCHAR), '')"
 
 
 def _interval(
