@@ -71,7 +71,9 @@ def interface(order="<", name=b"", resolution=None, offset=None, link=127):
     options = option(2, name, order) if name else b""
     options += b"" if resolution is None else option(9, bytes([resolution]), order)
     options += b"" if offset is None else option(14, struct.pack(f"{order}q", offset), order)
-    return block(1, struct.pack(f"{order}HHI", link, 0, 0) + options + (option(0, b"", order) if options else b""), order)
+    return block(
+        1, struct.pack(f"{order}HHI", link, 0, 0) + options + (option(0, b"", order) if options else b""), order
+    )
 
 
 def enhanced(ticks, data, order="<", number=0):
