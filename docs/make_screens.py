@@ -15,6 +15,7 @@ from bica.cli import waiting
 from bica.cli.app import app
 
 GUIDE = Path(__file__).parent / "commands.md"
+FILE = re.compile(r"^```text (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)  # a file that the commands read
 
 
 def retyped(screen: re.Match[str]) -> str:
@@ -36,6 +37,8 @@ def main() -> None:
     text = GUIDE.read_text()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
+        for name, content in FILE.findall(text):
+            Path(name).write_text(content)
         text = re.sub(r"```console\n(.*?)```", retyped, text, flags=re.DOTALL)
     GUIDE.write_text(text)
 

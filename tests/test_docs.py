@@ -12,6 +12,7 @@ from bica.cli import waiting
 from bica.cli.app import COMMANDS, app
 
 GUIDE = (Path(__file__).parents[1] / "docs" / "commands.md").read_text()
+FILES = re.findall(r"^```text (\S+)\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
 SCREENS = re.findall(r"^```console\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
 
 
@@ -42,6 +43,8 @@ def printed(text: str) -> str:
 def test_the_screens_are_real(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(waiting, "compiled_before", lambda: True)
+    for name, content in FILES:
+        Path(name).write_text(content)
     commands = [command for screen in SCREENS for command in typed(screen) if command[0].startswith("bica ")]
     assert {command.split()[1] for command, _ in commands} >= COMMANDS.keys()
     for command, shown in commands:

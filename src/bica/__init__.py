@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bica.version import __version__
 
 if TYPE_CHECKING:
-    from bica import compare, metrics, simulate
+    from bica import applications, compare, metrics, simulate
     from bica.data.patterns import PatternCounts
     from bica.estimate.findbica import FindBICA
     from bica.estimate.likelihood import Likelihood
@@ -30,7 +30,7 @@ _HOME = {
     "PatternCounts": "bica.data.patterns",
     "load": "bica.model.or_mixture",
 }
-_MODULES = ("compare", "metrics", "simulate")
+_MODULES = ("applications", "compare", "metrics", "simulate")
 
 __all__ = [
     "BICA",
@@ -42,6 +42,7 @@ __all__ = [
     "OrMixture",
     "PatternCounts",
     "__version__",
+    "applications",
     "compare",
     "load",
     "metrics",

@@ -6,8 +6,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from bica.cli import activity_files
-from bica.cli.activity_files import csv_lines
+from bica.cli.cell_files import cell_lines, plain_trouble
 from bica.data.chunks import packed
 from bica.errors import OutputError
 from bica.invert.decode import decode
@@ -139,12 +138,12 @@ def test_names_that_parquet_mixes_up_are_refused(run, tmp_path, files):
 
 
 def test_an_engine_in_trouble_is_told_plainly(tmp_path):
-    with pytest.raises(OutputError, match="cannot be written as Parquet"), activity_files._plain_trouble():
+    with pytest.raises(OutputError, match="cannot be written as Parquet"), plain_trouble():
         raise duckdb.Error("IO Error: no space left")
 
 
 def test_one_source_without_an_answer_is_still_a_row():
-    assert csv_lines(np.array([[True], [False], [False]]), np.array([True, True, False])) == b'1\n0\n""\n'
+    assert cell_lines(np.array([[1], [0], [2]], np.uint8)) == b'1\n0\n""\n'
 
 
 def test_it_works_in_a_process_of_its_own(files):

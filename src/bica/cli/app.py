@@ -11,6 +11,7 @@ from bica.version import __version__
 COMMANDS = {
     "demo": ("bica.cli.demo", "Find the hidden links behind a small bundled table, and compare with the truth."),
     "check": ("bica.cli.check", "Look at TABLE before any fit: whether hidden sources can explain it, and the cost."),
+    "slots": ("bica.cli.slots", "Turn EVENTS, logs or captures, into a table of zeros and ones: one row a slot."),
     "fit": ("bica.cli.fit", "Learn the sources behind TABLE, a file of zeros and ones."),
     "show": ("bica.cli.show", "Show the sources of MODEL: their sensors and how often each is on."),
     "decode": ("bica.cli.decode", "Tell which sources of MODEL were on in each row of TABLE."),
@@ -22,6 +23,7 @@ COMMANDS = {
     "score": ("bica.cli.score", "Measure how far MODEL is from TRUTH, another model file."),
     "reproduce": ("bica.cli.reproduce", "Run the paper's evaluation: its figure of errors, or its table of times."),
     "export": ("bica.cli.export", "Write MODEL as a graph or a list for other programs."),
+    "monitor": ("bica.cli.monitor", "Choose the channel that each sniffer should watch."),
 }
 
 

@@ -59,3 +59,13 @@ def rate(text: str) -> float:
     if not 0 <= value < 1:
         raise click.BadParameter(f"{text} does not lie in [0, 1).")
     return value
+
+
+def names_between_commas(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
+    """Different names, as an option gives them."""
+    if text is None:
+        return None
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names) or len(set(names)) < len(names):
+        raise click.BadParameter("give different names between commas, as in a,b,c.")
+    return names

@@ -1,0 +1,162 @@
+"""Event logs as the engine reads them: CSV, JSON lines and Parquet, a line an event."""
+
+# ruff: noqa: S608 - only our own names, quoted paths and quoted text enter a query
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from bica.data.compression import Compression, check_whole
+from bica.data.csv_lines import layout_of
+from bica.data.engine import path_literal, plain, text_literal
+from bica.data.files import Kind
+from bica.data.lines import TextLines
+from bica.data.slots.moments import Unit, microseconds_sql, unit_of_size
+from bica.data.slots.store import EventStore
+from bica.errors import DataError
+
+FIRST_ROWS = 1000  # a look at these tells the keys of JSON lines, and the unit of times that are numbers
+CHANNEL = "channel"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventColumns:
+    """Where an event log holds what."""
+
+    time: str = "time"
+    sensor: str = "sensor"
+    channel: str | None = None  # None: the column "channel", if there is one
+    unit: Unit | None = None  # of times that are numbers; None: told from their size
+
+
+@dataclass(frozen=True, slots=True)
+class EventLog:
+    """An event log that was looked at: what to select from, and SQL and type of each of its columns."""
+
+    path: Path
+    source: str
+    columns: dict[str, tuple[str, str]]
+
+    def column(self, name: str, option: str) -> tuple[str, str]:
+        """SQL and type of a column that must be there."""
+        if name not in self.columns:
+            there = ", ".join(map(repr, self.columns)) or "none"
+            raise DataError(
+                f"{self.path} has no column {name!r}; name the right one with {option} (there are: {there})"
+            )
+        return self.columns[name]
+
+
+def add_event_log(
+    store: EventStore,
+    file: int,
+    path: Path,
+    format_: tuple[Kind, Compression],
+    columns: EventColumns,
+    *,
+    skip_bad: bool = False,
+) -> None:
+    """Put the events of one file into the store; one that cannot be used has no moment there, or is refused."""
+    log = open_log(store, path, *format_)
+    time, kind = log.column(columns.time, "--time")
+    sensor, _ = log.column(columns.sensor, "--sensor")
+    channel = _channel(log, columns)
+    moment = microseconds_sql(time, kind, columns.unit or unit_inside(store, log, time), store.zone)
+    whole = f"trim({sensor}::VARCHAR) <> ''" + ("" if channel is None else f" AND trim({channel}::VARCHAR) <> ''")
+    [(before,)] = store.ask("SELECT count(*) FROM events")
+    try:
+        store.add_query(
+            file,
+            f"SELECT CASE WHEN {whole} THEN {moment} END AS moment, trim({sensor}::VARCHAR) AS sensor, "
+            f"{'NULL' if channel is None else f'trim({channel}::VARCHAR)'} AS channel FROM {log.source}",
+        )
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    if not skip_bad:
+        _refuse_bad(
+            store, log, before, {columns.time: time, columns.sensor: sensor, columns.channel or CHANNEL: channel}
+        )
+
+
+def _channel(log: EventLog, columns: EventColumns) -> str | None:
+    if columns.channel is not None:
+        return log.column(columns.channel, "--channel")[0]
+    return log.columns[CHANNEL][0] if CHANNEL in log.columns else None
+
+
+def open_log(store: EventStore, path: Path, kind: Kind, compression: Compression) -> EventLog:
+    """Look at the start of a file just enough to know its columns."""
+    if kind == "parquet":
+        return _parquet_log(store, path)
+    if kind not in ("csv", "jsonl"):
+        raise DataError(f"{path} is no event log; these are CSV, JSON lines, Parquet, pcap or pcapng")
+    check_whole(path, compression)
+    lines = TextLines(path, compression)
+    return _csv_log(lines) if kind == "csv" else _json_log(lines)
+
+
+def _parquet_log(store: EventStore, path: Path) -> EventLog:
+    source = f"read_parquet({path_literal(path)}, hive_partitioning=false)"
+    try:
+        described = store.engine.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+    except duckdb.Error as error:
+        raise DataError(f"{path} is not a whole Parquet file: {plain(error)}") from None
+    quoted = {name: '"' + name.replace('"', '""') + '"' for name, *_ in described}
+    return EventLog(path, source, {name: (quoted[name], kind) for name, kind, *_ in described})
+
+
+def _csv_log(lines: TextLines) -> EventLog:
+    layout = layout_of(lines)
+    places = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(layout.names)))
+    source = (
+        f"read_csv({path_literal(lines.path)}, columns={{{places}}}, header=false, skip={layout.n_header_lines}, "
+        f"delim={text_literal(layout.delimiter)}, quote='\"', escape='\"', compression='{lines.compression}', "
+        f"auto_detect=false, null_padding=true, strict_mode=false, hive_partitioning=false)"
+    )
+    return EventLog(lines.path, source, {name.strip(): (f"c{i}", "VARCHAR") for i, name in enumerate(layout.names)})
+
+
+def _json_log(lines: TextLines) -> EventLog:
+    full = f"(SELECT line FROM {lines.source} WHERE trim(line) <> '')"
+    first = f"SELECT json_keys(line) FROM (FROM {full} WHERE json_valid(line) LIMIT {FIRST_ROWS})"
+    keys = dict.fromkeys(key for rows in lines.query(first) for (some,) in rows for key in some or [])
+    return EventLog(lines.path, full, {key: (_json_text(key), "VARCHAR") for key in keys})
+
+
+def _json_text(key: str) -> str:
+    pointer = "/" + key.replace("~", "~0").replace("/", "~1")
+    return f"CASE WHEN json_valid(line) THEN json_extract_string(line, {text_literal(pointer)}) END"
+
+
+def unit_inside(store: EventStore, log: EventLog, time: str) -> Unit:
+    """The unit of the times in a column, told from the largest of the first ones."""
+    number = f"abs(TRY_CAST({time}::VARCHAR AS DOUBLE))"
+    [(largest,)] = store.ask(
+        f"SELECT max(x) FROM (SELECT {number} AS x FROM {log.source} LIMIT {FIRST_ROWS}) WHERE isfinite(x)"
+    )
+    return unit_of_size(largest or 0.0)
+
+
+def _refuse_bad(store: EventStore, log: EventLog, before: int, cells: dict[str, str | None]) -> None:
+    """One sentence on the first event that cannot be used, if there is one."""
+    [(row, n_bad)] = store.ask(
+        "SELECT min(rowid) - $1, count(*) FROM events WHERE rowid >= $1 AND moment IS NULL", [before]
+    )
+    if not n_bad:
+        return
+    shown = {name: f"({cell})::VARCHAR" for name, cell in cells.items() if cell is not None}
+    [found] = store.ask(f"SELECT {', '.join(shown.values())} FROM {log.source} LIMIT 1 OFFSET {row}")
+    raise DataError(f"{log.path}, event {row}: {next(_troubles(list(shown), found))}; {_what_to_do(n_bad)}")
+
+
+def _troubles(names: list[str], cells: tuple[str | None, ...]) -> Iterator[str]:
+    for name, cell in zip(names, cells, strict=True):
+        if not (cell or "").strip():
+            yield f"column {name!r} is empty"
+    yield f"column {names[0]!r} holds {cells[0]!r}, which is no time"
+
+
+def _what_to_do(n_bad: int) -> str:
+    return f"mend it, or leave such events out with --skip-bad ({n_bad} in this file)"

@@ -1,0 +1,94 @@
+"""Times of every kind as microseconds since 1970, in the engine's language."""
+
+import re
+from typing import Literal
+
+import duckdb
+
+from bica.data.engine import text_literal
+from bica.errors import DataError, SettingError
+
+Unit = Literal["s", "ms", "us", "ns"]
+UNITS: tuple[Unit, ...] = ("s", "ms", "us", "ns")
+INTEGER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
+FRACTION = re.compile(r"FLOAT|DOUBLE|DECIMAL\(\d+, ?\d+\)")
+CALENDAR = re.compile(r"DATE|TIMESTAMP(_S|_MS|_NS| WITH TIME ZONE)?")
+A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6}
+
+
+def set_zone(engine: duckdb.DuckDBPyConnection, zone: str) -> None:
+    """From here on, times without a zone of their own are local times of this one."""
+    try:
+        engine.execute(f"SET TimeZone = {text_literal(zone)}")
+    except duckdb.Error:
+        raise SettingError(
+            f"there is no time zone {zone!r}; name one as in Europe/Berlin, or UTC, which is the default"
+        ) from None
+
+
+def unit_of_size(largest: float) -> Unit:
+    """The unit of a time that is a number: today is 10 digits of seconds, 13 of milliseconds, and so on.
+
+    >>> unit_of_size(1.7e9), unit_of_size(1.7e12), unit_of_size(86400)
+    ('s', 'ms', 's')
+    """
+    return next((unit for unit, limit in zip(UNITS, (1e11, 1e14, 1e17), strict=False) if largest < limit), "ns")
+
+
+def microseconds_sql(column: str, kind: str, unit: Unit, zone: str = "") -> str:
+    """SQL for the moment in a column of this type, null where there is none to be read."""
+    if kind.startswith("TIMESTAMP") and zone == "UTC":
+        return f"epoch_us({column}::TIMESTAMP)"  # no calendar is needed, which is several times as fast
+    if CALENDAR.fullmatch(kind):
+        return f"epoch_us(TRY_CAST({column} AS TIMESTAMPTZ))"
+    if INTEGER.fullmatch(kind):
+        return _of_integer(column, unit)
+    if FRACTION.fullmatch(kind):
+        return _of_fraction(column, unit)
+    if kind == "VARCHAR":
+        number = _of_integer(f"TRY_CAST({column} AS HUGEINT)", unit) if unit == "ns" else _of_text(column, unit)
+        return f"coalesce(epoch_us(TRY_CAST({column} AS TIMESTAMPTZ)), {number})"
+    raise DataError(f"the times are of type {kind}; they must be timestamps, text or numbers since 1970")
+
+
+def _of_integer(column: str, unit: Unit) -> str:
+    if unit == "ns":
+        return f"TRY_CAST({column} // 1000 AS BIGINT)"
+    return f"TRY_CAST({column}::HUGEINT * {10**6 // A_SECOND[unit]} AS BIGINT)"
+
+
+def _of_fraction(column: str, unit: Unit) -> str:
+    factor = 1e-3 if unit == "ns" else 1e6 / A_SECOND[unit]
+    return f"TRY_CAST(round({column}::DOUBLE * {factor!r}) AS BIGINT)"
+
+
+def _of_text(column: str, unit: Unit) -> str:
+    return _of_fraction(f"TRY_CAST({column} AS DOUBLE)", unit)
+
+
+def moment_given(engine: duckdb.DuckDBPyConnection, text: str, what: str) -> int:
+    """A moment as a person writes it: a date and time, or seconds since 1970."""
+    [(moment,)] = engine.execute(
+        f"SELECT {microseconds_sql('t', 'VARCHAR', 's')} FROM (SELECT $1 AS t)",  # noqa: S608 - our own words
+        [text],
+    ).fetchall()
+    if moment is None:
+        raise SettingError(f"{what} {text!r} is no time; write it as in 2024-05-01T12:00:00 or 2024-05-01T12:00:00Z")
+    return int(moment)
+
+
+def written(engine: duckdb.DuckDBPyConnection, moment: int) -> str:
+    """A moment for people and programs: ISO 8601 with the offset of the time zone."""
+    [(local, offset)] = engine.execute(
+        "SELECT strftime(t::TIMESTAMP, '%Y-%m-%dT%H:%M:%S.%f'), extract('timezone' FROM t) "
+        "FROM (SELECT make_timestamptz($1) AS t)",
+        [moment],
+    ).fetchall()
+    sign, minutes = "-" if offset < 0 else "+", abs(int(offset)) // 60
+    return f"{local.rstrip('0').rstrip('.')}{sign}{minutes // 60:02}:{minutes % 60:02}"
+
+
+def offset_at(engine: duckdb.DuckDBPyConnection, moment: int) -> int:
+    """How far the local clock is ahead of UTC at this moment, in microseconds."""
+    [(seconds,)] = engine.execute("SELECT extract('timezone' FROM make_timestamptz($1))", [moment]).fetchall()
+    return int(seconds) * 10**6
