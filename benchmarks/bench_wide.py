@@ -119,7 +119,7 @@ def verified_line() -> str:
     start = Pool.of([*columns, *false], [*probability, *[0.03] * 50])
     one = RowSettings(most_rounds=1, first_rows=MANY.n_samples, n_burnt=2, n_used=2)
     parts = []
-    for title, settings in (("one round on all rows, 8 sweeps", one), ("to the end", RowSettings())):
+    for title, settings in (("one round on all rows, 7 sweeps", one), ("to the end", RowSettings())):
         fit, seconds = learned(rows, start, settings)
         hit, other = compared(fit, columns)
         parts.append(f"{title}: {hit}/1000 exact, {other} spurious, flip rate {fit.flip_rate:.5f}, {seconds:.1f} s")
