@@ -4,9 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bica.data.chunks import packed
 from bica.data.column_bits import ColumnBits, transposed
 from bica.data.patterns import PatternCounts
-from bica.kernels.columns import add_common_bits, count_bits
+from bica.kernels.columns import add_bit_weights, add_common_bits, count_bits
 from tests.reference import slow_bits, slow_columns
 
 words = st.integers(0, 2**64 - 1)
@@ -70,3 +71,15 @@ def test_the_histogram_of_a_few_sensors(data):
     table = PatternCounts.of(rows, sample_weight=weights)
     found = ColumnBits.of(table).histogram(np.array(places, np.int64))
     assert found.tolist() == [float(cell) for cell in slow_columns.histogram(rows, places, weights)]
+
+
+@given(st.integers(0, 70), st.integers(0, 20), st.integers(0, 2**32 - 1))
+def test_weights_of_the_ones_of_every_column(n_columns, n_rows, seed):
+    rng = np.random.default_rng(seed)
+    rows, weights = rng.random((n_rows, n_columns)) < 0.4, rng.integers(0, 9, n_rows).astype(float)
+    totals = np.zeros(64 * max(1, -(-n_columns // 64)))
+    add_bit_weights(packed(rows), weights, totals)
+    assert totals[:n_columns].tolist() == [
+        sum(weights[r] for r in range(n_rows) if rows[r, i]) for i in range(n_columns)
+    ]
+    assert not totals[n_columns:].any()

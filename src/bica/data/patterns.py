@@ -15,6 +15,7 @@ from bica.data.counting import count_rows
 from bica.data.tables import open_table
 from bica.errors import DataError, LimitError
 from bica.kernels.bits import Words, add_to_histogram, choose_bits
+from bica.kernels.columns import add_bit_weights
 
 HISTOGRAM_LIMIT = 24
 
@@ -117,11 +118,18 @@ class PatternCounts:
 
     def ones(self) -> NDArray[np.float64]:
         """How often each sensor was on: (n_sensors,)."""
-        return self.weights @ self.rows()
+        return self._totals(self.patterns)
 
     def times_seen(self) -> NDArray[np.float64]:
         """In how many rows each sensor was observed: (n_sensors,)."""
-        return self.weights @ unpacked(self.seen(), self.n_sensors)
+        if self.observed is None:
+            return np.full(self.n_sensors, self.n_samples)
+        return self._totals(self.observed)
+
+    def _totals(self, words: Words) -> NDArray[np.float64]:
+        totals = np.zeros(64 * words.shape[1])
+        add_bit_weights(words, self.weights, totals)
+        return totals[: self.n_sensors]
 
     def project(self, sensors: Sequence[str] | Sequence[int]) -> PatternCounts:
         """The table with these columns only, by name or by number, in this order; rows that become equal are added.

@@ -32,6 +32,18 @@ def transpose_bits(words: Words, columns: Words) -> None:
 
 
 @compiled
+def add_bit_weights(words: Words, weights: NDArray[np.float64], totals: NDArray[np.float64]) -> None:
+    """Add the weight of every row to the totals of the columns whose bits are set; time goes with the ones."""
+    for row in range(words.shape[0]):
+        for word in range(words.shape[1]):
+            left = words[row, word]
+            while left != np.uint64(0):
+                lowest = left & (~left + np.uint64(1))
+                totals[64 * word + np.int64(count_bits(lowest - np.uint64(1)))] += weights[row]
+                left ^= lowest
+
+
+@compiled
 def add_common_bits(
     left: Words, right: Words, half: bool, scale: float, lines: NDArray[np.int64], counts: Square
 ) -> None:

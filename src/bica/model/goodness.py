@@ -118,7 +118,14 @@ def pair_tails(model: OrMixture, pairs: PairCounts) -> Square:
     The model's numbers count as given. Where they were fitted, the data are nearer to them: the values err on the
     large side.
     """
-    return binomial_tails(np.rint(pairs.both), np.rint(pairs.seen), both_on(model))
+    first, second = np.triu_indices(model.n_sensors)
+    chance = both_on(model)
+    tails = np.empty_like(chance)
+    tails[first, second] = binomial_tails(
+        np.rint(pairs.both[first, second]), np.rint(pairs.seen[first, second]), chance[first, second]
+    )
+    tails[second, first] = tails[first, second]
+    return tails
 
 
 def both_on(model: OrMixture) -> Square:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from bica.data.chunks import unpacked
+from bica.data.column_bits import ColumnBits
 from bica.data.pairs import PairCounts, dependent_pairs
 from bica.data.patterns import PatternCounts
 from bica.model.words import counted, folded, percent
@@ -129,10 +129,11 @@ def _named(data: PatternCounts, which: NDArray[np.bool_]) -> tuple[str, ...]:
 
 def _duplicates(data: PatternCounts) -> tuple[tuple[str, ...], ...]:
     """Sensors that were seen in the same rows and showed the same there."""
-    columns = np.vstack([data.rows(), unpacked(data.seen(), data.n_sensors)])
-    equal: dict[bytes, list[str]] = {}
-    for name, column in zip(data.sensors, np.packbits(columns, axis=0).T, strict=True):
-        equal.setdefault(column.tobytes(), []).append(name)
+    columns = ColumnBits.of(data)
+    equal: dict[tuple[bytes, ...], list[str]] = {}
+    for place, name in enumerate(data.sensors):
+        parts = (columns.on,) if columns.seen is None else (columns.on, columns.seen)
+        equal.setdefault(tuple(part[place].tobytes() for part in parts), []).append(name)
     return tuple(tuple(names) for names in equal.values() if len(names) > 1)
 
 
