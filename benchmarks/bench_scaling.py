@@ -15,7 +15,7 @@ import numpy as np
 from bica import BICA, Noise
 from bica.simulate import random_network
 
-ROWS = [(200, n_samples) for n_samples in (10_000, 30_000, 100_000, 300_000, 1_000_000)]
+ROWS = [(50, n_samples) for n_samples in (10_000, 30_000, 100_000, 300_000, 1_000_000)]
 SENSORS = [(n_sensors, 50_000) for n_sensors in (50, 200, 1000, 4000)]
 PICTURE = Path(__file__).parent / "results" / "scaling.png"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +15,10 @@ from bica.estimate.noise_shape import HIGHEST
 from bica.estimate.pool import Column, Estimate, Pool
 from bica.model.noise import Noise
 
-MOST_ROUNDS = 6
+MOST_ROUNDS = 10
 FIRST_FLIP_RATE = 0.01  # with less, every odd row asks for a source of its own; it may fall once the sources are there
 SETTLED = 0.1  # standard errors that the flip rate may still move
+NOTICED = 2.0  # standard deviations of one sensor's share of flips: a larger move may call for other sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,9 @@ def next_round(learner: BlockLearner, now: Round, n_jobs: int, *, first: bool) -
     settled = pool.sources.keys() == now.pool.sources.keys()
     agreed, steady = unanimous(learned), settled and all(one.settled for one in learned)
     if flip_rate is not None and now.flip_rate is not None:
-        settled &= abs(flip_rate.rate - now.flip_rate.rate) <= SETTLED * flip_rate.error
+        moved = abs(flip_rate.rate - now.flip_rate.rate)
+        settled &= moved <= SETTLED * flip_rate.error
+        steady &= moved <= NOTICED * math.sqrt(now.flip_rate.rate / learner.data.n_samples)
         return Round(pool, Noise.flips(flip_rate.rate), flip_rate, settled, agreed, steady)
     return Round(pool, now.noise, None, settled, agreed, steady)
 
