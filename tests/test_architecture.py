@@ -9,7 +9,7 @@ import bica
 PACKAGE = Path(bica.__file__).parent
 ROWS = [
     "version errors",
-    "output progress",
+    "output progress threads",
     "kernels",
     "data",
     "model",

@@ -14,6 +14,7 @@ from bica.compare.records import Record, RecordFile
 from bica.compare.task import KEY, Task, perform
 from bica.errors import SettingError
 from bica.progress import report
+from bica.threads import n_cores
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -25,7 +26,7 @@ def run_plan(plan: Sequence[Task], path: str | Path, *, n_jobs: int | None = Non
     the work, by default one a core; with 1 the work is done right here. Ctrl-C lets the tasks at hand finish. In a
     script, call this under ``if __name__ == "__main__":``, since the processes read the script anew.
     """
-    jobs = (os.cpu_count() or 1) if n_jobs is None else n_jobs
+    jobs = n_cores() if n_jobs is None else n_jobs
     if jobs < 1:
         raise SettingError(f"{jobs} processes can do nothing; give n_jobs from 1 up")
     file = RecordFile(path)

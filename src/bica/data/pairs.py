@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +14,7 @@ from bica.data.patterns import PatternCounts
 from bica.kernels.bits import Words
 from bica.kernels.columns import add_common_bits
 from bica.kernels.pairs import fisher_tails
+from bica.threads import in_threads, n_cores
 
 Square = NDArray[np.float64]  # (n_sensors, n_sensors)
 
@@ -133,10 +132,9 @@ def _fractions(data: PatternCounts) -> Iterator[tuple[Square, Square, Square]]:
 
 def count_common(left: Words, right: Words, scale: float, counts: Square) -> None:
     """Add ``scale`` for every row that two columns share, on all cores; the lower half where both tables are one."""
-    n_cores = os.cpu_count() or 1
-    lines = [np.arange(first, len(left), n_cores) for first in range(n_cores)]  # the lower half is longest at its end
-    with ThreadPoolExecutor(n_cores) as pool:
-        list(pool.map(lambda part: add_common_bits(left, right, left is right, scale, part, counts), lines))
+    step = n_cores()
+    lines = [np.arange(first, len(left), step) for first in range(step)]  # the lower half is longest at its end
+    list(in_threads(lambda part: add_common_bits(left, right, left is right, scale, part, counts), lines))
 
 
 def _mirrored(lower: Square) -> Square:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,10 +15,10 @@ from bica.estimate.lattice import Cells
 from bica.estimate.links import Links
 from bica.estimate.pool import Column, Estimate, Pool
 from bica.estimate.standard_errors import covariance_of
-from bica.kernels.block_search import climb, profiled_flip_rate, search_block
+from bica.kernels.block_climb import climb, profiled_flip_rate
+from bica.kernels.block_search import search_block
 from bica.kernels.channel import channel_matrices
 from bica.model.noise import Noise
-from bica.progress import tracked
 
 Flags = NDArray[np.bool_]
 
@@ -69,8 +68,9 @@ class BlockLearner:
         sources, rate, fixed = self._start(block, start)
         if search:
             channel = (matrices, matrices.transpose(0, 2, 1).copy())
-            cost = self.cost[: block.sensors.size + 1]
-            found, rate, _, information = search_block(sources, rate, fixed, rows, channel, self.allowed(block), cost)
+            size = np.bitwise_count(np.arange(1 << block.sensors.size)).astype(np.int64)
+            rules = (self.allowed(block), size, self.cost[size])
+            found, rate, _, information = search_block(sources, rate, fixed, rows, channel, rules)
         else:
             rate, _, information = climb(sources, rate, fixed, rows, matrices, -np.inf)
             found = sources
@@ -176,12 +176,3 @@ def _decided(
 
 def _same(found: NDArray[np.int64], start: NDArray[np.int64]) -> bool:
     return np.array_equal(np.sort(found), np.sort(start))
-
-
-def in_threads(learn: Callable[[Block], Learned], blocks: Sequence[Block], n_jobs: int) -> Iterator[Learned]:
-    """Learn all blocks, in order, largest blocks included; Ctrl-C leaves those not begun."""
-    pool = ThreadPoolExecutor(n_jobs)
-    try:
-        yield from tracked(pool.map(learn, blocks), "blocks", len(blocks))
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)

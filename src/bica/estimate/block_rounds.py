@@ -6,14 +6,17 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from bica.estimate.block_learning import BlockLearner, Learned, in_threads
+from bica.estimate.block_learning import BlockLearner, Learned
 from bica.estimate.blocks import LARGEST, Block, Plan
 from bica.estimate.noise_shape import HIGHEST
 from bica.estimate.pool import Column, Estimate, Pool
 from bica.model.noise import Noise
+from bica.progress import tracked
+from bica.threads import in_threads
 
 MOST_ROUNDS = 10
 FIRST_FLIP_RATE = 0.01  # with less, every odd row asks for a source of its own; it may fall once the sources are there
@@ -65,9 +68,8 @@ def next_round(learner: BlockLearner, now: Round, n_jobs: int, *, first: bool) -
     plan = Plan.of(learner.links)
     noise = now.noise.at_least(FIRST_FLIP_RATE) if first else now.noise
     blocks = [*plan.blocks, *(() if first else lone_blocks(plan.crowded, now.pool))]
-    learned = list(
-        in_threads(lambda block: learner.learn(block, noise, now.pool, search=not now.steady), blocks, n_jobs)
-    )
+    learn = partial(learner.learn, noise=noise, start=now.pool, search=not now.steady)
+    learned = list(tracked(in_threads(learn, blocks, n_jobs), "blocks", len(blocks)))
     pool = Pool(dict(sorted(({**elected(learned).sources, **undecided(now.pool, blocks)}).items())))
     if first and pool.sources:
         return replace(now, pool=pool)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 from bica.data.patterns import PatternCounts
 from bica.model.fit import Fit, Method
 from bica.progress import listening, tracked
+from bica.threads import in_threads
 
 
 def resampled(data: PatternCounts, rng: np.random.Generator) -> PatternCounts:
@@ -48,7 +48,7 @@ def fits_to_resamples(
     fits: list[Fit] = []
     with interrupts_noted() as interrupted:
         try:
-            for fit in tracked(_in_threads(learn, rng.spawn(n_resamples), n_jobs), "resamples", n_resamples):
+            for fit in tracked(in_threads(learn, rng.spawn(n_resamples), n_jobs), "resamples", n_resamples):
                 if interrupted():  # the method caught Ctrl-C and gave what it had
                     raise KeyboardInterrupt
                 fits.append(fit)
@@ -56,20 +56,6 @@ def fits_to_resamples(
             if not fits:
                 raise
     return fits
-
-
-def _in_threads(
-    learn: Callable[[np.random.Generator], Fit], streams: list[np.random.Generator], n_jobs: int
-) -> Iterator[Fit]:
-    if n_jobs == 1:
-        yield from map(learn, streams)
-        return
-    pool = ThreadPoolExecutor(n_jobs)
-    try:
-        for future in [pool.submit(learn, stream) for stream in streams]:
-            yield future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 @contextmanager

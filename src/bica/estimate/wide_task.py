@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +23,7 @@ from bica.estimate.wide_sources import wide_sources
 from bica.model.fit import Fit
 from bica.model.intervals import chance_interval
 from bica.model.noise import Noise
+from bica.threads import n_cores
 
 MOSTLY = 0.3  # share of sensors in open sets from which on blocks are left out
 FIRST_FLIP_RATE = 0.02
@@ -76,7 +76,7 @@ class WideTask:
     @property
     def n_jobs(self) -> int:
         """How many threads to use."""
-        return self.settings.n_jobs or os.cpu_count() or 1
+        return self.settings.n_jobs or n_cores()
 
     def _start(self, rate: float | None) -> Round:
         """No source yet, and the noise as it is known, or this rate, or else what a few blocks guess."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +15,7 @@ from bica.kernels.folding import fold_rows
 from bica.kernels.likelihood import with_source_on
 from bica.model.distribution import TABLE_LIMIT, pattern_table
 from bica.progress import report, tracked
+from bica.threads import in_threads, n_cores
 
 LATTICE_SENSORS = 20
 EXACT_STATES = 1 << 21  # of elimination, for one row: about a second; twenty sources never need more
@@ -103,11 +102,8 @@ class _Lattice:
     def chance_with_each(self) -> NDArray[np.float64]:
         """The same given that a source is on, for each of them: (n_rows, n_sources)."""
         sources = packed(np.ascontiguousarray(self.group.mixing.T))[:, 0].tolist()
-        n_threads = (
-            min(4, os.cpu_count() or 1) if self.group.sensors.size <= LATTICE_SENSORS else 1
-        )  # for memory's sake
-        with ThreadPoolExecutor(n_threads) as pool:
-            columns = list(tracked(pool.map(self._folded, sources), "weighing sources", len(sources)))
+        n_threads = min(4, n_cores()) if self.group.sensors.size <= LATTICE_SENSORS else 1  # for memory's sake
+        columns = list(tracked(in_threads(self._folded, sources, n_threads), "weighing sources", len(sources)))
         return np.stack(columns, axis=1)
 
     def _folded(self, source: int | None) -> NDArray[np.float64]:

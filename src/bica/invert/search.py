@@ -5,9 +5,10 @@ from numpy.typing import NDArray
 
 from bica.data.chunks import n_words
 from bica.invert.groups import Group, Solution
-from bica.invert.threads import in_threads
 from bica.kernels.puzzle import Network
 from bica.kernels.search import search_rows
+from bica.progress import tracked
+from bica.threads import in_threads
 
 NODES = 20_000  # of each connected part of a row, after which its gap is reported
 ROWS_A_PIECE = 256
@@ -30,7 +31,8 @@ def solve_by_search(group: Group, cells: NDArray[np.uint8], n_nodes: int = NODES
         search_rows(network, group.penalty, cells[rows], n_nodes, active[rows], cost[rows], gap[rows])
 
     pieces = [slice(start, start + ROWS_A_PIECE) for start in range(0, len(cells), ROWS_A_PIECE)]
-    in_threads(search, pieces, "searching pieces of rows")
+    for _ in tracked(in_threads(search, pieces), "searching pieces of rows", len(pieces)):
+        pass
     return Solution(active, cost, gap)
 
 

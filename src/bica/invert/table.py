@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from bica.data.chunks import n_words, packed
 from bica.invert.groups import Group, Solution
-from bica.invert.threads import in_threads
 from bica.kernels.bits import Words
 from bica.kernels.decoding import add_source, decode_cells, fold_keys
+from bica.progress import tracked
+from bica.threads import in_threads
 
 TABLE_SENSORS = 24
 TABLE_WORDS = 1 << 25  # 256 MiB of costs and activities: 64 sources on 24 sensors, 1984 on 20
@@ -60,7 +61,9 @@ class LatticeTable:
         def decode(rows: slice) -> None:
             decode_cells(self.cost, self.active, self.group.penalty, sorted_cells[rows], best[rows], least[rows])
 
-        in_threads(decode, _halves(sorted_cells), "decoding distinct rows")
+        halves = _halves(sorted_cells)
+        for _ in tracked(in_threads(decode, halves), "decoding distinct rows", len(halves)):
+            pass
         active, cost = np.empty_like(best), np.empty_like(least)
         active[order], cost[order] = best, least
         return Solution(active, cost, np.zeros(len(cells)))

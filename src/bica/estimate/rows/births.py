@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from bica.estimate.rows.closures import closures
 from bica.estimate.rows.explained import Explained
+from bica.estimate.rows.parts import ranges
 from bica.estimate.rows.pool import Column, Forbidden, Numbers, Pool, Price, as_columns, as_lists, joined
-from bica.estimate.rows.threads import in_threads, ranges
 from bica.kernels.bits import Words, pack_sparse
 from bica.kernels.rows_births import accept_columns, find_seeds, grow_columns
 from bica.kernels.rows_lists import Lists, turned
+from bica.threads import in_threads
 
 PARTNERS, SURPRISE = 6, 5.0
 FEW_SAMPLES = 1000  # below, a surprise is hard to come by: every pair that is on together is a seed
@@ -67,7 +68,7 @@ def _grown(
             seeds[part], left_words, rows_of, table.cells, table.words, frequency, miss, least, max(2, longest)
         )
 
-    parts = in_threads(grow, ranges(np.arange(len(seeds)), SEEDS_A_PART), state.n_jobs)
+    parts = list(in_threads(grow, ranges(np.arange(len(seeds)), SEEDS_A_PART), state.n_jobs))
     columns = as_columns(joined([part[0] for part in parts]))
     areas = np.concatenate([part[1] for part in parts]).tolist()
     grown = [(area, tuple(sorted(column))) for area, column in zip(areas, columns, strict=True) if column]
@@ -86,7 +87,7 @@ def _seeds(
     def find(sensors: NDArray[np.int64]) -> tuple[NDArray[np.int64], Numbers]:
         return find_seeds(sensors, left, rows_of, each, table.cells, PARTNERS, surprise, least)
 
-    parts = in_threads(find, ranges(np.arange(table.n_sensors), SENSORS_A_PART), state.n_jobs)
+    parts = list(in_threads(find, ranges(np.arange(table.n_sensors), SENSORS_A_PART), state.n_jobs))
     partners, together = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
     sensor, place = np.nonzero(partners >= 0)
     pairs = np.sort(np.column_stack([sensor, partners[sensor, place]]), axis=1)

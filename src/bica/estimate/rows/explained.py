@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.estimate.rows.evidence import Evidence
+from bica.estimate.rows.parts import ranges
 from bica.estimate.rows.pool import Numbers, Pool, Price, joined
 from bica.estimate.rows.table import RowTable
-from bica.estimate.rows.threads import in_threads, ranges
 from bica.kernels.rows_coverage import Coverage, cover_rows, gain_of_rows
 from bica.kernels.rows_decoding import Activity, decode_rows
 from bica.kernels.rows_gains import Sources
 from bica.kernels.rows_lists import Lists, spliced, turned
+from bica.threads import in_threads
 
 ENOUGH_CELLS = 1000.0  # covered cells from which on they tell the flip rate
 
@@ -70,7 +71,7 @@ class Explained:
         def cover(rows: NDArray[np.int64]) -> Coverage:
             return cover_rows(rows, self.table.cells, self.pool.columns, self.activity.active, self.table.n_sensors)
 
-        parts = in_threads(cover, ranges(self.table.rows), self.n_jobs)
+        parts = list(in_threads(cover, ranges(self.table.rows), self.n_jobs))
         left = joined([part.unexplained for part in parts])
         return Coverage(left, sum(part.ones for part in parts), sum(part.zeros for part in parts))  # type: ignore[arg-type]
 
@@ -102,7 +103,7 @@ class Explained:
         def gain(rows: NDArray[np.int64]) -> Numbers:
             return gain_of_rows(rows, self.table.cells, sources, active)
 
-        gains = np.concatenate(in_threads(gain, ranges(self.table.rows), self.n_jobs))
+        gains = np.concatenate(list(in_threads(gain, ranges(self.table.rows), self.n_jobs)))
         return replace(self, pool=pool, evidence=evidence, activity=self.activity._replace(gain=gains))
 
     def _without_unused(self) -> Explained:
@@ -140,7 +141,7 @@ def decode(
     def task(part: NDArray[np.int64]) -> Activity:
         return decode_rows(part, table.cells, sources, evidence.hopeless, warm, before is not None)
 
-    parts = in_threads(task, ranges(rows), n_jobs)
+    parts = list(in_threads(task, ranges(rows), n_jobs))
     return Activity(
         joined([part.active for part in parts]),
         np.concatenate([part.loss for part in parts]),

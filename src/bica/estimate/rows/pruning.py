@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from bica.estimate.rows.explained import Explained, decode
 from bica.estimate.rows.pool import Numbers, Price
-from bica.estimate.rows.threads import in_threads
 from bica.estimate.rows.trials import Trial, try_rows, without
 from bica.kernels.rows_lists import Lists, taken
+from bica.threads import in_threads
 
 DOUBT, MARGIN = 1.5, 25.0  # decoding overrates what a source is worth: up to here a closer look is taken
 BATCHES = 20
@@ -49,7 +49,7 @@ def _trials(state: Explained, doubtful: NDArray[np.int64]) -> list[Trial]:
     def drop(source: int) -> Trial:
         return try_rows(state, without(sources, [source]), _of(rows_of, source), warm=True)
 
-    return in_threads(drop, doubtful.tolist(), state.n_jobs)
+    return list(in_threads(drop, doubtful.tolist(), state.n_jobs))
 
 
 def _of(lists: Lists, k: int) -> NDArray[np.int64]:

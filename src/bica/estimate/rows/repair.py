@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.estimate.rows.explained import Explained
+from bica.estimate.rows.parts import ranges
 from bica.estimate.rows.pool import MOST_FREQUENT, RAREST, Column, Forbidden, Numbers, Pool, Price, as_columns
-from bica.estimate.rows.threads import in_threads, ranges
 from bica.estimate.rows.trials import some_of, try_rows
 from bica.kernels.rows_lists import Lists
 from bica.kernels.rows_partners import count_overlaps, count_together
+from bica.threads import in_threads
 
 SURPRISE, LEAST_TOGETHER, LEAST_SHARE = 4.0, 3.0, 0.3
 OVERLAP = 0.5
@@ -102,7 +103,7 @@ def _gains(state: Explained, price: Price, moves: list[Move], unions: list[Colum
                 return float(estimate + saved)
         return float(try_rows(state, sources, rows).gained + saved)
 
-    return np.array(in_threads(gain, list(range(len(moves))), state.n_jobs), float)
+    return np.array(list(in_threads(gain, range(len(moves)), state.n_jobs)), float)
 
 
 def _costs(state: Explained, pool: Pool, price: Price) -> Numbers:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,6 +20,7 @@ from bica.estimate.rows.table import RowTable
 from bica.estimate.rows.votes import same_columns, voted
 from bica.model.noise import Noise
 from bica.progress import report
+from bica.threads import n_cores
 
 VOTES = 3  # decoding and voting in turn, at most so often a round
 
@@ -36,7 +36,7 @@ class RowSettings:
     least_rows: float | None = None  # rows that a source needs; None: 3, or 1 if there are few distinct rows
     price: Price | None = None  # None: the two-part code
     forbidden: Forbidden | None = None
-    n_jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
+    n_jobs: int = field(default_factory=n_cores)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.estimate.rows.explained import Explained
+from bica.estimate.rows.parts import ranges
 from bica.estimate.rows.pool import Numbers, joined
-from bica.estimate.rows.threads import in_threads, ranges
 from bica.kernels.rows_decoding import Activity
 from bica.kernels.rows_gains import Sources
 from bica.kernels.rows_lists import Lists
 from bica.kernels.rows_sampling import Sweep, sweep_rows
 from bica.progress import tracked
+from bica.threads import in_threads
 
 FURTHER = 8.0  # how much less promising a source may be than in decoding
 ROWS_A_PART = 2048
@@ -62,7 +63,7 @@ def _sweep(state: Explained, sources: Sources, seed: np.uint64) -> Sweep:
     def task(rows: NDArray[np.int64]) -> Sweep:
         return sweep_rows(rows, cells, sources, hopeless, before, seed)
 
-    parts = in_threads(task, ranges(state.table.rows, ROWS_A_PART), state.n_jobs)
+    parts = list(in_threads(task, ranges(state.table.rows, ROWS_A_PART), state.n_jobs))
     sums = (np.sum([part[k] for part in parts], axis=0) for k in (1, 2, 3))
     return Sweep(joined([part.active for part in parts]), *sums)
 
