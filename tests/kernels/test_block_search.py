@@ -12,7 +12,8 @@ from bica.estimate.lattice import Surface
 from bica.estimate.noise_shape import NoiseShape
 from bica.estimate.refit import BetaPrior
 from bica.estimate.search import Search, Start
-from bica.kernels.block_search import chances, climb, profiled_flip_rate, search_block, set_sizes
+from bica.kernels.block_climb import chances, climb, profiled_flip_rate
+from bica.kernels.block_search import search_block
 from bica.kernels.channel import channel_matrices
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -45,7 +46,8 @@ def searched(surface, noise=None, start=NOTHING, allowed=None):
     n_sensors = surface.cells.n_sensors
     allowed = np.arange(2**n_sensors) > 0 if allowed is None else allowed
     channel = matrices, matrices.transpose(0, 2, 1).copy()
-    return Found(*search_block(*start, block_of(surface), channel, allowed, price(surface)))
+    size = np.bitwise_count(np.arange(allowed.size)).astype(np.int64)
+    return Found(*search_block(*start, block_of(surface), channel, (allowed, size, price(surface)[size])))
 
 
 def price(surface):
@@ -60,10 +62,6 @@ def slow_score(problem, found, n_known=0):
 
 
 known_noise = problems(shapes=("known",))
-
-
-def test_sizes_are_those_of_the_sets():
-    assert set_sizes(64).tolist() == [s.bit_count() for s in range(64)]
 
 
 @given(known_noise)

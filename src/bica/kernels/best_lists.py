@@ -5,34 +5,18 @@ from numpy.typing import NDArray
 
 from bica.kernels.bits import Words
 from bica.kernels.compiled import compiled
-from bica.kernels.decoding import TIE
+from bica.kernels.decoding import TIE, ranks_before
 
 Costs = NDArray[np.float64]  # (n_states, n_kept), infinite where there is no more
 Activities = NDArray[np.uint64]  # (n_states, n_kept, n_words)
 
 
 @compiled
-def _n_on(words: NDArray[np.uint64]) -> int:
-    count = 0
-    for word in words:
-        while word:
-            word &= word - np.uint64(1)
-            count += 1
-    return count
-
-
-@compiled
 def comes_first(cost: float, active: NDArray[np.uint64], other_cost: float, other: NDArray[np.uint64]) -> bool:
-    """The cheaper one; if they cost the same, the one with fewer active sources, then the smaller number in binary."""
+    """The cheaper one; if they cost the same, the one preferred in a tie."""
     if abs(cost - other_cost) > TIE or np.isinf(other_cost):
         return cost < other_cost
-    n_active, n_other = _n_on(active), _n_on(other)
-    if n_active != n_other:
-        return n_active < n_other
-    for word in range(active.size - 1, -1, -1):
-        if active[word] != other[word]:
-            return bool(active[word] < other[word])
-    return False
+    return ranks_before(active, other)
 
 
 @compiled

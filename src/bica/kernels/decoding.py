@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.kernels.bits import Cells, Words
+from bica.kernels.columns import count_bits
 from bica.kernels.compiled import compiled
 
 TIE = 1e-9
@@ -34,20 +35,19 @@ def fold_keys(cells: Cells, keys: NDArray[np.uint64]) -> None:
 
 
 @compiled
-def _n_bits(words: NDArray[np.uint64]) -> int:
-    count = 0
+def _n_bits(words: NDArray[np.uint64]) -> np.uint64:
+    count = np.uint64(0)
     for word in words:
-        while word:
-            word &= word - np.uint64(1)
-            count += 1
+        count += count_bits(word)
     return count
 
 
 @compiled
-def _ranks_before(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> bool:
+def ranks_before(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> bool:
+    """Which of two activities is preferred in a tie: the one with fewer sources, then the smaller number in binary."""
     n_left, n_right = _n_bits(left), _n_bits(right)
     if n_left != n_right:
-        return n_left < n_right
+        return bool(n_left < n_right)
     for word in range(left.size - 1, -1, -1):
         if left[word] != right[word]:
             return bool(left[word] < right[word])
@@ -68,7 +68,7 @@ def add_source(cost: Costs, active: Words, sensors: int, source: int, price: flo
             continue
         candidate[:] = active[before]
         candidate[source // 64] |= np.uint64(1) << np.uint64(source % 64)
-        if value < cost[after] - TIE or _ranks_before(candidate, active[after]):
+        if value < cost[after] - TIE or ranks_before(candidate, active[after]):
             cost[after] = value
             active[after] = candidate
 
@@ -81,7 +81,7 @@ def _fold(cost: Costs, active: Words, folded_cost: Costs, folded_active: Words, 
         value_quiet, value_on = cost[place] + if_quiet, cost[place + size] + if_on
         is_on = value_on < value_quiet - TIE
         if not is_on and value_on <= value_quiet + TIE and value_on < np.inf:
-            is_on = _ranks_before(active[place + size], active[place])
+            is_on = ranks_before(active[place + size], active[place])
         folded_cost[place] = value_on if is_on else value_quiet
         better = place + size if is_on else place
         for word in range(active.shape[1]):

@@ -125,6 +125,23 @@ def noise_gradient(
 
 
 @compiled
+def source_derivatives(
+    hidden: Table,
+    sources: Sets,
+    matrices: NDArray[np.float64],
+    cells: tuple[Sets, Sets, Sets],
+    derivatives: NDArray[np.float64],
+) -> None:
+    """Derivatives of the chance of every cell by the rate of every source: the first rows of ``derivatives``."""
+    table = np.empty(hidden.size)
+    for j in range(sources.size):
+        with_source_on(hidden, sources[j], table)
+        table -= hidden
+        apply_matrices(table, matrices)
+        read_cells(table, cells[0], cells[1], cells[2], derivatives[j])
+
+
+@compiled
 def log_chance_derivatives(
     hidden: Table,
     shown: Table,
@@ -139,12 +156,8 @@ def log_chance_derivatives(
 
     ``rates`` are the false-alarm and miss rates, ``rates_of`` how they depend on the unknowns (n_sensors, n_unknown).
     """
+    source_derivatives(hidden, sources, matrices, cells, derivatives)
     table = np.empty(hidden.size)
-    for j in range(sources.size):
-        with_source_on(hidden, sources[j], table)
-        table -= hidden
-        apply_matrices(table, matrices)
-        read_cells(table, cells[0], cells[1], cells[2], derivatives[j])
     for unknown in range(rates_of[0].shape[1]):
         table[:] = 0.0
         for sensor in range(matrices.shape[0]):

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.kernels.bits import Words
+from bica.kernels.columns import count_bits
 from bica.kernels.compiled import compiled
 from bica.kernels.rows_gains import Cells
 from bica.kernels.rows_lists import Lists
@@ -226,15 +227,6 @@ def accept_columns(
 
 
 @compiled
-def _n_bits(word: np.uint64) -> int:
-    count = 0
-    while word:
-        word &= word - np.uint64(1)
-        count += 1
-    return count
-
-
-@compiled
 def closure_areas(sets: Words, words: Words, left_words: Words, weights: Numbers) -> Numbers:
     """For each set, the weight of the unexplained ones inside it, over the rows in which all of it is on."""
     areas = np.zeros(sets.shape[0])
@@ -247,5 +239,5 @@ def closure_areas(sets: Words, words: Words, left_words: Words, weights: Numbers
                     break
             if inside:
                 for word in range(sets.shape[1]):
-                    areas[k] += weights[row] * _n_bits(sets[k, word] & left_words[row, word])
+                    areas[k] += weights[row] * count_bits(sets[k, word] & left_words[row, word])
     return areas
