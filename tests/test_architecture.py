@@ -16,7 +16,9 @@ ROWS = [
     "invert simulate metrics",
     "estimate rivals",
     "methods",
-    "estimator compare applications report",
+    "estimator compare",
+    "applications",
+    "report",
     "cli web",
 ]
 RANK = {name: rank for rank, row in enumerate(ROWS) for name in row.split()}

@@ -50,3 +50,10 @@ def test_means_are_told_with_their_intervals():
     line = next(line for line in text.splitlines() if "hamming_distance" in line)
     assert "0.3000" in line
     assert "0.0000 to" in line  # a share is never below 0
+
+
+def test_the_true_model_counts_for_decoding_only():
+    true = record("truth", 0.0) | {"activity_error": 0.2, "precision": 1.0}
+    (line,) = with_best_findbica([true])
+    assert line["contender"] == "exact model"
+    assert {measure: line[measure] for measure in MEASURES if line[measure] is not None} == {"activity_error": 0.2}

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bica.compare import CONTENDERS, NETWORKS, Contender, Setting, Task, perform
+from bica.compare import CONTENDERS, NETWORKS, Contender, Setting, Task
 from bica.data.chunks import packed
 from bica.errors import SettingError
 from bica.invert.decode import decode
@@ -23,7 +23,7 @@ class Half:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_takes_part(name):
-    record = perform(Task(contender=name, setting=SETTING, seed=0))
+    record = Task(contender=name, setting=SETTING, seed=0).perform()
     assert record["failure"] is None
     assert 0 <= record["hamming_distance"] <= 1
     assert 0 <= record["activity_error"] <= 1
@@ -31,13 +31,13 @@ def test_every_method_takes_part(name):
 
 
 def test_methods_that_count_have_no_probability_error():
-    assert perform(Task(contender="mac", setting=SETTING, seed=0))["transmission_probability_error"] is None
-    assert perform(Task(contender="findbica", setting=SETTING, seed=0))["transmission_probability_error"] is not None
+    assert Task(contender="mac", setting=SETTING, seed=0).perform()["transmission_probability_error"] is None
+    assert Task(contender="findbica", setting=SETTING, seed=0).perform()["transmission_probability_error"] is not None
 
 
 def test_measures_are_those_of_the_metrics_with_both_kinds_of_noise(monkeypatch):
     monkeypatch.setattr(Contender, "prepared", lambda self, n_sources: Half())
-    record = perform(Task(contender="findbica", setting=SETTING, seed=0))
+    record = Task(contender="findbica", setting=SETTING, seed=0).perform()
     problem, found = SETTING.draw(0), Half().fit(None, None).model
     compared = compare_models(found, problem.model, 60)
     assert record["hamming_distance"] == compared.hamming_distance
@@ -54,14 +54,14 @@ def test_a_refusal_is_recorded_with_its_reason(monkeypatch):
     monkeypatch.setitem(CONTENDERS, "greedy", Contender("mac", {"max_assign": 40}))
     monkeypatch.setattr("bica.rivals.mac.TABLE_CELLS", 10)
     monkeypatch.setattr("bica.compare.task._warm", lambda *_: None)
-    record = perform(Task(contender="greedy", setting=SETTING, seed=0))
+    record = Task(contender="greedy", setting=SETTING, seed=0).perform()
     assert "lower max_assign" in record["failure"]
     assert record["hamming_distance"] is None
 
 
 def test_unknown_names_are_refused_with_the_choice():
     with pytest.raises(SettingError, match="no contender 'magic'"):
-        perform(Task(contender="magic", setting=SETTING, seed=0))
+        Task(contender="magic", setting=SETTING, seed=0).perform()
     with pytest.raises(SettingError, match="no network 'magic'"):
         Setting(network="magic", n_samples=10, flip_rate=0.0).draw(0)
 

@@ -1,11 +1,8 @@
 """The command ``bica``: a table of commands, each loaded when it is asked for."""
 
-from importlib import import_module
-from typing import Any
-
 import click
 
-from bica.cli.failures import plain_errors
+from bica.cli.lazy_group import LazyGroup
 from bica.version import __version__
 
 COMMANDS = {
@@ -21,38 +18,13 @@ COMMANDS = {
     ),
     "simulate": ("bica.cli.simulate", "Make a table of zeros and ones whose sources are known."),
     "score": ("bica.cli.score", "Measure how far MODEL is from TRUTH, another model file."),
-    "reproduce": ("bica.cli.reproduce", "Run the paper's evaluation: its figure of errors, or its table of times."),
+    "reproduce": ("bica.cli.reproduce", "Run the paper's experiments again: results, figures and tables."),
     "export": ("bica.cli.export", "Write MODEL as a graph or a list for other programs."),
     "monitor": ("bica.cli.monitor", "Choose the channel that each sniffer should watch."),
 }
 
 
-class LazyGroup(click.Group):
-    """Knows its commands by name and summary; a command's module loads when the command is used."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order of a first walk through the program."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, from the module of the same name."""
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the summaries without loading a command."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; every error that may come out of it is told in one sentence."""
-        with plain_errors():
-            return super().invoke(ctx)
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "--version", message="bica %(version)s")
 def app() -> None:
     """Find the independent hidden causes behind on/off data.

@@ -8,20 +8,20 @@
 from bica.compare.contenders import CONTENDERS, Contender
 from bica.compare.problems import NETWORKS, Setting, topology_settings
 from bica.compare.records import read_records, write_table
-from bica.compare.run import run_plan
+from bica.compare.run import Job, run_plan
 from bica.compare.summary import Mean, mean_of, summarise
-from bica.compare.task import MEASURES, Task, perform, tasks
+from bica.compare.task import MEASURES, Task, tasks
 
 __all__ = [
     "CONTENDERS",
     "MEASURES",
     "NETWORKS",
     "Contender",
+    "Job",
     "Mean",
     "Setting",
     "Task",
     "mean_of",
-    "perform",
     "read_records",
     "run_plan",
     "summarise",

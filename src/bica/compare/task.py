@@ -38,7 +38,6 @@ MEASURES = (
     "f1",
     "cpu_seconds",
 )
-KEY = ("contender", "settings", "network", "n_samples", "flip_rate", "seed")
 WARM_ROWS = 30
 
 
@@ -55,33 +54,32 @@ class Task:
         settings = json.dumps(as_json(dict(contender(self.contender).settings)), sort_keys=True)
         return {"contender": self.contender, "settings": settings, **asdict(self.setting), "seed": self.seed}
 
+    def perform(self) -> Record:
+        """Draw the problem, fit, decode and measure; CPU seconds are those of the fit alone.
+
+        A contender that refuses the problem leaves its reason under ``failure`` and no measures.
+
+        >>> setting = Setting(network="topology two", n_samples=200, flip_rate=0.0)
+        >>> Task(contender="truth", setting=setting, seed=0).perform()["hamming_distance"]
+        0.0
+        """
+        problem = self.setting.draw(self.seed)
+        rival = contender(self.contender)
+        record = self.key() | {"version": __version__, "failure": None, **dict.fromkeys(MEASURES)}
+        try:
+            _warm(self.contender)
+            begin = process_time()
+            fit = _fit(rival, problem, self.seed)
+            record["cpu_seconds"] = process_time() - begin
+        except BicaError as error:
+            return record | {"failure": str(error)}
+        return record | _measured(rival, fit, problem)
+
 
 def tasks(contenders: Iterable[str], settings: Iterable[Setting], seeds: Iterable[int]) -> list[Task]:
     """Every contender on every setting with every seed; seeds go last, so that an early end leaves all balanced."""
     names, wanted = list(contenders), list(settings)
     return [Task(contender=name, setting=s, seed=seed) for seed in seeds for s in wanted for name in names]
-
-
-def perform(task: Task) -> Record:
-    """Draw the problem, fit, decode and measure; CPU seconds are those of the fit alone.
-
-    A contender that refuses the problem leaves its reason under ``failure`` and no measures.
-
-    >>> setting = Setting(network="topology two", n_samples=200, flip_rate=0.0)
-    >>> perform(Task(contender="truth", setting=setting, seed=0))["hamming_distance"]
-    0.0
-    """
-    problem = task.setting.draw(task.seed)
-    rival = contender(task.contender)
-    record = task.key() | {"version": __version__, "failure": None, **dict.fromkeys(MEASURES)}
-    try:
-        _warm(task.contender)
-        begin = process_time()
-        fit = _fit(rival, problem, task.seed)
-        record["cpu_seconds"] = process_time() - begin
-    except BicaError as error:
-        return record | {"failure": str(error)}
-    return record | _measured(rival, fit, problem)
 
 
 def _fit(rival: Contender, problem: Problem, seed: int) -> Fit:

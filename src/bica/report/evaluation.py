@@ -18,6 +18,7 @@ ROWS = {
     "in_degree_error": "in-degree error",
     "structure_error": "structure error",
     "activity_error": "activity error ratio",
+    "activity_error_true_noise": "the same, noise told",
     "cpu_seconds": "CPU seconds",
 }
 COLORS = (look.INK, look.BLUE, look.ORANGE, look.SKY, look.YELLOW, look.GREY)

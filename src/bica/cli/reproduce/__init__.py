@@ -1,0 +1,19 @@
+"""``bica reproduce``: the paper's experiments, with one command each."""
+
+import click
+
+from bica.cli.lazy_group import LazyGroup
+
+COMMANDS = {
+    "topologies": ("bica.cli.reproduce.topologies", "The evaluation's figure: all error measures on four networks."),
+    "table": ("bica.cli.reproduce.table", "The evaluation's computation times."),
+}
+
+
+@click.group(cls=LazyGroup, table=COMMANDS)
+def reproduce() -> None:
+    """Run the paper's experiments again: results, figures and tables.
+
+    Each writes a folder. A run that was killed continues where it was: give the same command again. Start with --quick.
+    Pictures need "bica[report]".
+    """
