@@ -37,7 +37,7 @@ def pages() -> list[Path]:
 
 def performed(page: str) -> str:
     """The page with fresh output, block after block in the current folder, which is best an empty one."""
-    with mock.patch.object(waiting, "compiled_before", lambda: True):
+    with mock.patch.object(waiting, "compiled_before", return_value=True):
         return BLOCK.sub(_performed_block, page)
 
 
