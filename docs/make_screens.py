@@ -27,7 +27,7 @@ DOCS = Path(__file__).resolve().parent
 FILE = r"^```(?:text|python) (?P<name>\S+)\n(?P<content>.*?)^```$"  # a file that the commands read
 SCREEN = r"^```console\n(?P<screen>.*?)^```$"
 BLOCK = re.compile(f"{FILE}|{SCREEN}", re.MULTILINE | re.DOTALL)
-TABLE = re.compile(r"^Table: `\$BICA_DATA/(\S+)`, (.*)$", re.MULTILINE)  # its folder, and where it comes from
+TABLE = re.compile(r"^Table: `\$BICA_DATA/(\S+)`, (.*?)$\n\n", re.MULTILINE | re.DOTALL)  # its folder and its origin
 
 
 def pages() -> list[Path]:
@@ -52,7 +52,7 @@ def missing_table(page: str) -> str | None:
     for name, origin in TABLE.findall(page):
         folder = Path(os.environ.get("BICA_DATA", "")) / name
         if not (os.environ.get("BICA_DATA") and folder.is_dir()):
-            return f"there is no table {name} in the folder that BICA_DATA names; {origin}"
+            return f"there is no {name} in the folder of tables that BICA_DATA names; it is the table {' '.join(origin.split())}"
     return None
 
 

@@ -9,6 +9,7 @@ import pytest
 from bica.cli.app import COMMANDS, app
 from docs.make_screens import BLOCK, TABLE, missing_table, pages, performed, typed
 
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-\d+)?")
 GUIDE = (Path(__file__).parents[1] / "docs" / "commands.md").read_text()
 
 
@@ -24,12 +25,6 @@ def test_every_command_is_explained(name):
             assert any(f"`{flag}" in part for flag in option.opts), option.name
 
 
-def printed(text: str) -> str:
-    """Without blank ends, and without the digits in which machines may differ."""
-    text = re.sub(r"\d\.\d{7,}", lambda number: f"{float(number.group()):.6f}", text)
-    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
-
-
 def test_every_command_has_a_screen():
     commands = [command for block in BLOCK.finditer(GUIDE) for command, _ in typed(block["screen"] or "")]
     assert {command.split()[1] for command in commands if command.startswith("bica ")} >= COMMANDS.keys()
@@ -43,4 +38,34 @@ def test_the_screens_are_real(path, request, tmp_path, monkeypatch):
     if missing := missing_table(page):
         pytest.skip(missing)
     monkeypatch.chdir(tmp_path)
-    assert printed(performed(page)) == printed(page)
+    check_same(performed(page), page)
+
+
+def check_same(fresh: str, page: str) -> None:
+    """The same words, and numbers that agree up to the digits in which machines may differ."""
+    assert NUMBER.sub("#", " ".join(fresh.split())) == NUMBER.sub("#", " ".join(page.split()))
+    for new, old in zip(NUMBER.findall(fresh), NUMBER.findall(page), strict=True):
+        assert float(new) == pytest.approx(float(old), rel=0.01, abs=last_digit(old)), (new, old)
+
+
+def last_digit(number: str) -> float:
+    """One in the last digit that is shown; a rate below 0.0001 stands for none."""
+    return 1e-4 if "e" in number else 10.0 ** -len(number.partition(".")[2])
+
+
+def test_a_page_whose_table_is_absent_says_where_it_comes_from(tmp_path, monkeypatch):
+    page = "Table: `$BICA_DATA/birds`, which comes from\nthe museum.\n\nMore.\n"
+    (tmp_path / "birds").mkdir()
+    monkeypatch.setenv("BICA_DATA", str(tmp_path))
+    assert missing_table(page) is None
+    monkeypatch.setenv("BICA_DATA", str(tmp_path / "elsewhere"))
+    assert missing_table(page).endswith("it is the table which comes from the museum.")
+
+
+def test_a_wrong_screen_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = "```python sum.py\nprint('half of it:', 0.5)\n```\n\n```console\n$ python sum.py\nhalf of it: 0.5\n```\n"
+    check_same(performed(page), page)
+    for wrong in ("half of it: 0.7", "all of it: 0.5"):
+        with pytest.raises(AssertionError):
+            check_same(performed(page), page.replace("\nhalf of it: 0.5", f"\n{wrong}"))
