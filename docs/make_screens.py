@@ -52,7 +52,8 @@ def missing_table(page: str) -> str | None:
     for name, origin in TABLE.findall(page):
         folder = Path(os.environ.get("BICA_DATA", "")) / name
         if not (os.environ.get("BICA_DATA") and folder.is_dir()):
-            return f"there is no {name} in the folder of tables that BICA_DATA names; it is the table {' '.join(origin.split())}"
+            origin = " ".join(origin.split())
+            return f"there is no {name} in the folder of tables that BICA_DATA names; it is the table {origin}"
     return None
 
 

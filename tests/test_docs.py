@@ -45,7 +45,7 @@ def check_same(fresh: str, page: str) -> None:
     """The same words, and numbers that agree up to the digits in which machines may differ."""
     assert NUMBER.sub("#", " ".join(fresh.split())) == NUMBER.sub("#", " ".join(page.split()))
     for new, old in zip(NUMBER.findall(fresh), NUMBER.findall(page), strict=True):
-        assert float(new) == pytest.approx(float(old), rel=0.01, abs=last_digit(old)), (new, old)
+        assert float(new) == pytest.approx(float(old), rel=0.001, abs=last_digit(old)), (new, old)
 
 
 def last_digit(number: str) -> float:
