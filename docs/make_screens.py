@@ -92,7 +92,8 @@ def main(names: list[str]) -> None:
     for path in [Path(name).resolve() for name in names] or pages():
         text = path.read_text()
         if missing := missing_table(text):
-            sys.exit(f"{path.name}: {missing}")
+            print(f"{path.name} stays as it is: {missing}", file=sys.stderr)
+            continue
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             path.write_text(performed(text))

@@ -33,16 +33,24 @@ def test_every_command_has_a_screen():
 @pytest.mark.parametrize("path", pages(), ids=lambda path: path.stem)
 def test_the_screens_are_real(path, request, tmp_path, monkeypatch):
     page = path.read_text()
-    if TABLE.search(page):
-        monkeypatch.setenv("BICA_DATA", str(request.getfixturevalue("shared_data")))
+    monkeypatch.chdir(tmp_path)
+    if not TABLE.search(page):
+        assert printed(performed(page)) == printed(page)
+        return
+    monkeypatch.setenv("BICA_DATA", str(request.getfixturevalue("shared_data")))
     if missing := missing_table(page):
         pytest.skip(missing)
-    monkeypatch.chdir(tmp_path)
     check_same(performed(page), page)
 
 
+def printed(text: str) -> str:
+    """Without blank ends, and without the digits in which machines may differ."""
+    text = re.sub(r"\d\.\d{7,}", lambda number: f"{float(number.group()):.6f}", text)
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
+
+
 def check_same(fresh: str, page: str) -> None:
-    """The same words, and numbers that agree up to the digits in which machines may differ."""
+    """The same words, and numbers that nearly agree: real tables have close calls, which machines may round apart."""
     assert NUMBER.sub("#", " ".join(fresh.split())) == NUMBER.sub("#", " ".join(page.split()))
     for new, old in zip(NUMBER.findall(fresh), NUMBER.findall(page), strict=True):
         assert float(new) == pytest.approx(float(old), rel=0.001, abs=last_digit(old)), (new, old)
