@@ -61,7 +61,7 @@ def monitoring(
 
 
 def _table(means: list[Record]) -> Table:
-    """A column a number of sniffers; a line a contender, and one for its share of what is monitored with users known."""
+    """A column a number of sniffers; a line a contender, and one for its share of the value with users known."""
     from rich import box
     from rich.table import Table
 
