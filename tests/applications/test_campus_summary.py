@@ -34,6 +34,8 @@ def test_campuses_that_are_not_finished_do_not_count():
     rows = {row["contender"]: row for row in monitoring_means(unfinished)}
     assert rows[TITLES["users"]]["n_runs"] == 1
     assert rows[TITLES["users"]]["mean"] == rows[TITLES["users"]]["low"] == 0.8
+    nothing = [record for record in records(VALUES) if record["contender"] != "max"]
+    assert monitoring_means(nothing) == []
 
 
 def test_the_text_has_a_line_for_every_number_of_sniffers():

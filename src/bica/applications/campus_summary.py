@@ -31,17 +31,20 @@ def monitoring_means(records: Iterable[Record], level: float = LEVEL) -> list[Re
         values[record["contender"], record["seed"]] = record["value"]
         values[BOUND, record["seed"]] = record["bound"]
     return [
-        {"contender": TITLES.get(name, name), "n_sniffers": size} | _row(by_size[size], name, level)
+        {"contender": TITLES.get(name, name), "n_sniffers": size} | _row(by_size[size], name, campuses, level)
         for size in sorted(by_size)
+        if (campuses := _finished(by_size[size]))
         for name in (*CONTENDERS, BOUND)
     ]
 
 
-def _row(values: Values, name: str, level: float) -> Record:
-    campuses = sorted({seed for _, seed in values})
-    campuses = [seed for seed in campuses if all((who, seed) in values for who in CONTENDERS)]
+def _finished(values: Values) -> list[int]:
+    return [seed for seed in sorted({seed for _, seed in values}) if all((who, seed) in values for who in CONTENDERS)]
+
+
+def _row(values: Values, name: str, campuses: list[int], level: float) -> Record:
     own = [values[name, seed] for seed in campuses]
-    shares = [value / values[USERS, seed] for value, seed in zip(own, campuses, strict=True) if values[USERS, seed]]
+    shares = [value / values[USERS, seed] for value, seed in zip(own, campuses, strict=True)]
     above = [value - values[MAX, seed] for value, seed in zip(own, campuses, strict=True)]
     parts = {"": mean_of(own, level), "share_": mean_of(shares, level), "above_max_": mean_of(above, level)}
     row = {f"{part}{end}": value for part, mean in parts.items() for end, value in _ends(mean).items()}
