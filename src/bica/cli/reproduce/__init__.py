@@ -7,6 +7,10 @@ from bica.cli.lazy_group import LazyGroup
 COMMANDS = {
     "topologies": ("bica.cli.reproduce.topologies", "The evaluation's figure: all error measures on four networks."),
     "table": ("bica.cli.reproduce.table", "The evaluation's computation times."),
+    "monitoring": (
+        "bica.cli.reproduce.monitoring",
+        "Active users watched on a campus, against the number of sniffers.",
+    ),
 }
 
 
