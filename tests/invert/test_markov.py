@@ -81,7 +81,7 @@ def test_expected_moves_match_the_definition(problem):
             shown, each = np.ascontiguousarray(cells[:, group.sensors]), np.arange(group.sources.size)
             block = Block(group, each)
             codes = block.cells(shown, np.zeros((len(cells), group.sources.size), dtype=bool))
-            found = block.moves([codes], chains.pick(group.sources))
+            found = block.moves(codes, chains.pick(group.sources))
             np.testing.assert_allclose(found, expected[group.sources], atol=1e-9)
 
 
