@@ -18,14 +18,22 @@ SCREENS = re.findall(r"^```console\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_explained(name):
+    assert f"## `bica {name}" in GUIDE
+    part = GUIDE.split(f"## `bica {name}", 1)[1].split("\n## ")[0]
     with click.Context(app) as context:
         command = app.get_command(context, name)
-    assert command.help
-    assert f"## `bica {name}" in GUIDE
-    part = GUIDE.split(f"## `bica {name}")[1].split("\n## ")[0]
-    for option in command.params:
-        if isinstance(option, click.Option):
-            assert any(f"`{flag}" in part for flag in option.opts), option.name
+        members = {} if not isinstance(command, click.Group) else group_members(command, context)
+    for member in members:
+        assert f"### `bica {name} {member}" in part
+    for explained in (command, *members.values()):
+        assert explained.help
+        for option in explained.params:
+            if isinstance(option, click.Option):
+                assert any(f"`{flag}" in part for flag in option.opts), option.name
+
+
+def group_members(group: click.Group, context: click.Context) -> dict[str, click.Command]:
+    return {name: group.get_command(context, name) for name in group.list_commands(context)}
 
 
 def typed(screen: str) -> list[tuple[str, str]]:

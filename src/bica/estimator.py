@@ -25,11 +25,11 @@ from bica.errors import BicaWarning, DataError, InfeasibleError, SettingError
 from bica.estimate.bootstrap import Bootstrap, bootstrap
 from bica.invert.chains import checked_persistence
 from bica.invert.decode import decode
-from bica.invert.decoded import Decoded
 from bica.invert.explain import Explanations, explain
 from bica.invert.markov import decode_in_time, learn_persistence
-from bica.invert.posterior import LogChance, Posterior, log_chance, posterior
+from bica.invert.posterior import LogChance, log_chance, posterior
 from bica.invert.rows import Rows
+from bica.invert.words import approximate, impossible, lower_bounds, unproven
 from bica.methods import method_named, settings_of
 from bica.model.diagnosis import Diagnosis
 from bica.model.fit import Fit, Method
@@ -47,7 +47,6 @@ METHOD_SETTINGS: dict[str, Any] = {  # passed on to the method, with our default
     "prior": None,
     "n_sources": None,
 }
-SHOWN_ROWS = 5
 
 
 class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -209,9 +208,9 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
             rows = self._rows(X)
             found = decode(self.model_, rows.words, rows.seen)
         if not found.feasible.all():
-            raise InfeasibleError(_impossible(found))
+            raise InfeasibleError(impossible(found))
         if not found.proven.all():
-            warnings.warn(_unproven(found), BicaWarning, stacklevel=2)
+            warnings.warn(unproven(found), BicaWarning, stacklevel=2)
         return found.activity.view(np.int8)
 
     def posterior(self, X: Any) -> NDArray[np.float64]:
@@ -230,7 +229,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
             rows = self._rows(X)
             found = posterior(self.model_, rows.words, rows.seen)
         if not found.exact.all():
-            warnings.warn(_approximate(found), BicaWarning, stacklevel=2)
+            warnings.warn(approximate(found), BicaWarning, stacklevel=2)
         return found.probability
 
     def explain(self, row: Any, k: int = 5) -> Explanations:
@@ -265,14 +264,14 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         check_is_fitted(self)
         with self._telling():
             rows = self._rows(X)
-            return _with_warning(log_chance(self.model_, rows.words, rows.seen))
+            return _told(log_chance(self.model_, rows.words, rows.seen))
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-likelihood of a row; a lower bound in the cases that ``score_samples`` names."""
         check_is_fitted(self)
         with self._telling():
             counts = self._counts(X, None, first=False)
-            by_row = _with_warning(log_chance(self.model_, counts.patterns, counts.seen()))
+            by_row = _told(log_chance(self.model_, counts.patterns, counts.seen()))
         return float(counts.weights @ by_row) / counts.n_samples
 
     def sample(self, n_samples: int = 1) -> NDArray[np.int8]:
@@ -311,7 +310,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
             rows = self._rows(X)
             found = decode_in_time(self.model_, rows.words, rows.seen, persistence=self.persistence_)
         if not found.feasible.all():
-            raise InfeasibleError(_impossible(decode(self.model_, rows.words, rows.seen)))
+            raise InfeasibleError(impossible(decode(self.model_, rows.words, rows.seen)))
         return found.activity.view(np.int8)
 
     def _learn_persistence(self, X: Any) -> Self:
@@ -432,36 +431,7 @@ def _is_array(X: Any) -> bool:
     return isinstance(X, list | tuple) or issparse(X) or (hasattr(X, "__array__") and not hasattr(X, "columns"))
 
 
-def _with_warning(chance: LogChance) -> NDArray[np.float64]:
+def _told(chance: LogChance) -> NDArray[np.float64]:
     if not chance.exact.all():
-        warnings.warn(
-            f"the log-likelihood of {(~chance.exact).sum()} of {len(chance.exact)} rows is a lower bound: too "
-            "many columns hang together to sum over all activities",
-            BicaWarning,
-            stacklevel=3,
-        )
+        warnings.warn(lower_bounds(chance), BicaWarning, stacklevel=3)
     return chance.value
-
-
-def _impossible(found: Decoded) -> str:
-    rows = np.flatnonzero(~found.feasible)
-    more = ", ..." if len(rows) > SHOWN_ROWS else ""
-    first, n_wrong = (", ".join(map(str, numbers[:SHOWN_ROWS])) + more for numbers in (rows, found.n_wrong[rows]))
-    return (
-        f"no set of sources produces {'row' if len(rows) == 1 else 'rows'} {first} when sensors never err (at least "
-        f"{n_wrong} of the cells must be wrong); fit with noise='estimate' or a rate such as noise=0.01"
-    )
-
-
-def _approximate(found: Posterior) -> str:
-    return (
-        f"{(~found.exact).sum()} of {found.exact.size} posteriors are approximate, off by about "
-        f"{np.nanmax(found.error):.2g} at most: too many columns hang together to sum over all activities"
-    )
-
-
-def _unproven(found: Decoded) -> str:
-    return (
-        f"the search was cut short in {(~found.proven).sum()} rows: a better activity may exist there, by at most "
-        f"{found.gap.max():.3g} in its log probability"
-    )

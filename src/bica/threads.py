@@ -3,14 +3,16 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TypeVar
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
+@cache
 def n_cores() -> int:
-    """How many threads use the whole machine."""
+    """How many threads use the whole machine; asking the system takes longer than a small fit can wait."""
     return os.cpu_count() or 1
 
 

@@ -18,7 +18,7 @@ TRUTH = "truth"
 EVALUATED = (*FINDBICA, "likelihood", "mac", TRUTH)
 TITLES = {"likelihood": "Likelihood", "mac": "MAC", TRUTH: "exact model"}
 BEST_FINDBICA = "FindBICA"
-QUICK_SAMPLES, QUICK_RUNS = (50, 100, 200), 2
+QUICK_SAMPLES, QUICK_RUNS = (50, 100, 200), 1
 
 
 def evaluation_plan(n_runs: int, contenders: Iterable[str] = EVALUATED, *, quick: bool = False) -> list[Task]:

@@ -17,6 +17,7 @@ from bica.kernels.pairs import fisher_tails
 from bica.threads import in_threads, n_cores
 
 Square = NDArray[np.float64]  # (n_sensors, n_sensors)
+WORDS_A_THREAD = 1 << 16  # pairs of words below which starting threads costs more than they save
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +133,7 @@ def _fractions(data: PatternCounts) -> Iterator[tuple[Square, Square, Square]]:
 
 def count_common(left: Words, right: Words, scale: float, counts: Square) -> None:
     """Add ``scale`` for every row that two columns share, on all cores; the lower half where both tables are one."""
-    step = n_cores()
+    step = 1 if len(left) * right.size < WORDS_A_THREAD else n_cores()
     lines = [np.arange(first, len(left), step) for first in range(step)]  # the lower half is longest at its end
     list(in_threads(lambda part: add_common_bits(left, right, left is right, scale, part, counts), lines))
 

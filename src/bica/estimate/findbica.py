@@ -62,10 +62,12 @@ class FindBICA:
 
     def _sources(self, data: PatternCounts, places: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], float]]:
         """Sets of sensors, by their ``places`` in the whole table, with the probability of the source behind each."""
-        p_values = pair_p_values(data)
-        found = []
-        for group in self._groups(self._linked(p_values)):
-            group = group[np.argsort(-data.ones()[group], kind="stable")]  # the answer hardly depends on column order
+        p_values, share = pair_p_values(data), data.ones() / data.n_samples
+        groups = self._groups(self._linked(p_values))
+        lone = [int(group[0]) for group in groups if group.size == 1]
+        found = [(places[[i]], float(share[i])) for i in lone if share[i] >= self.min_probability]
+        for group in (group for group in groups if group.size > 1):
+            group = group[np.argsort(-share[group], kind="stable")]  # the answer hardly depends on column order
             part, part_p_values = data.project(group.tolist()), p_values[np.ix_(group, group)]
             solve = sources_by_pruning if self.prune else sources_by_lattice
             solved = solve(part, part_p_values, self._linked(part_p_values), self.min_probability)

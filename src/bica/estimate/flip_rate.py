@@ -12,6 +12,7 @@ from bica.model.distribution import connected_groups, pattern_table
 from bica.model.or_mixture import OrMixture
 
 BLOCK_SENSORS = 12
+TOGETHER = 10
 FIRST_LOOK = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4)
 
 
@@ -39,15 +40,21 @@ def fitted_flip_rate(model: OrMixture, data: PatternCounts) -> float:
 
 
 def _blocks(model: OrMixture) -> list[NDArray[np.int64]]:
-    """Connected groups, cut into blocks where they are too large."""
-    groups = [sensors for sensors, _ in connected_groups(model.mixing)]
-    return [sensors[i : i + BLOCK_SENSORS] for sensors in groups for i in range(0, len(sensors), BLOCK_SENSORS)]
+    """Connected groups: cut where they are too large, put together where they are small, which costs less."""
+    blocks: list[NDArray[np.int64]] = []
+    for sensors, _ in connected_groups(model.mixing):
+        if blocks and len(blocks[-1]) + len(sensors) <= TOGETHER:
+            blocks[-1] = np.concatenate([blocks[-1], sensors])
+        else:
+            blocks += [sensors[i : i + BLOCK_SENSORS] for i in range(0, len(sensors), BLOCK_SENSORS)]
+    return blocks
 
 
 def _block_likelihood(model: OrMixture, data: PatternCounts, sensors: NDArray[np.int64]) -> Callable[[float], float]:
-    part, histogram = model.of_sensors(sensors), data.project(sensors.tolist()).histogram()
-    none = np.zeros(len(sensors))
-    clean = pattern_table(part.mixing, part.probability, none, none)
+    histogram, none = data.project(sensors.tolist()).histogram(), np.zeros(len(sensors))
+    mixing = model.mixing[sensors]
+    heard = mixing.any(axis=0)
+    clean = pattern_table(mixing[:, heard], model.probability[heard], none, none)
     seen = np.flatnonzero(histogram)
 
     def log_likelihood(rate: float) -> float:

@@ -8,8 +8,8 @@ from bica.model.table_check import TableCheck
 BYTES_A_CELL = 48  # of the lattice: six tables of floats are alive at once
 SECONDS_A_CELL = 1.2e-4  # measured on one slow core with 10 % noise, 14 to 16 sensors; noise-free tables take a quarter
 SECONDS_AT_LEAST = 0.1
-BYTES_A_PAIR = 32  # four squares of floats
-BYTES_A_ROW = 0.5  # and sensor: rows, columns and the ones of both as bits and lists
+BYTES_A_PAIR = 48  # six squares of floats
+BYTES_A_ROW = 1.0  # and sensor: rows, columns and the ones of both as bits and lists
 SECONDS_A_BLOCK = 0.02  # measured on two slow cores with 50 000 rows; half of it goes with the rows
 SECONDS_A_PAIR_AND_ROW = 4e-12
 

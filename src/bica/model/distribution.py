@@ -74,6 +74,8 @@ def log_probability(
 
 def _chance(table: NDArray[np.float64], on: NDArray[np.bool_], known: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Look each row up in a table from which the cells it did not observe were summed out."""
+    if known.all():
+        return table[packed(np.ascontiguousarray(on))[:, 0]]
     sets, set_of_row = np.unique(packed(np.ascontiguousarray(known))[:, 0], return_inverse=True)
     if sets.size * table.size > GAP_LIMIT:
         raise LimitError(

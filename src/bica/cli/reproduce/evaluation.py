@@ -22,7 +22,7 @@ _METHODS = click.option(
 
 def evaluation_options() -> Callable[[Function], Function]:
     """The options of an experiment, and who takes part."""
-    shared = experiment_options("bica-reproduce", 50, 2, "Three numbers of rows and two runs: a first look.")
+    shared = experiment_options("bica-reproduce", 50, 1, "Three numbers of rows and one run: a first look.")
     return lambda function: shared(_METHODS(function))
 
 
