@@ -13,7 +13,7 @@ from bica.progress import report
 from bica.threads import in_threads
 
 FIRST_CHANCE, FIRST_STAY = 0.01, 3.0  # of a candidate; its own are found if it looks promising
-GLANCE, LOOK = 3, 5  # neighbours whose course is summed over with a candidate's
+GLANCE, LOOK = 3, 6  # neighbours whose course is summed over with a candidate's
 PROMISING, MARGIN = 6, 20.0  # candidates that get a closer look, and how far below the cost they may seem
 STEPS = 5  # of expectation and maximisation for a promising candidate
 MOST_ROUNDS = 30

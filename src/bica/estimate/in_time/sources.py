@@ -9,11 +9,7 @@ from numpy.typing import NDArray
 
 from bica.invert.chains import Chains
 
-LEAST_START, LEAST_STOP, MOST = (
-    1e-6,
-    1e-4,
-    0.999,
-)  # of the chances to start and to stop, so that no course is impossible
+LEAST_START, LEAST_STOP, MOST = 1e-6, 1e-4, 0.999  # chances to start and to stop, so that no course is impossible
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,9 +49,13 @@ class ChainedSources:
         return ChainedSources(self.mixing, start / (start + stop), 1 / stop)
 
     def nearest(self, column: NDArray[np.bool_], most: int) -> NDArray[np.int64]:
-        """Up to ``most`` sources that share sensors with ``column``, those that share most first."""
+        """Up to ``most`` sources that share sensors with ``column``, the most similar first.
+
+        Those that could step in for the column come first, for they reach little else.
+        """
         shared = column.astype(np.int64) @ self.mixing
-        near = np.argsort(-shared, kind="stable")[:most]
+        either = (column[:, None] | self.mixing).sum(axis=0)
+        near = np.argsort(-shared / np.maximum(either, 1), kind="stable")[:most]
         return near[shared[near] > 0]
 
 
