@@ -41,7 +41,7 @@ class Course:
     def _improve_block(self, block: Block, chains: Chains) -> bool:
         cells = block.cells(self.cells, self.activity)
         before, after = self.activity[:, block.sources], block.cheapest(cells, chains)
-        if not block.cost(cells, after, chains) < block.cost(cells, before, chains) - TIE:
+        if (after == before).all() or not block.cost(cells, after, chains) < block.cost(cells, before, chains) - TIE:
             return False
         self.activity[:, block.sources] = after
         return True

@@ -121,14 +121,23 @@ def log_chance(kind: NDArray[np.int64], shown: Table, start: Table, move: Table)
 
     ``start[state]`` and ``move`` are chances here.
     """
-    way = np.empty((move.shape[0] + 1, start.size))
-    way[0] = start
+    chance = start.copy()
     total = 0.0
     for slot in range(kind.size):
-        if slot:
-            _spread_all(way, move)
-            way[0] = way[move.shape[0]]
-        total += np.log(_weigh(way[0], shown[kind[slot]]))
+        total += np.log(_weigh(chance, shown[kind[slot]]))
+        for source in range(move.shape[0]):
+            bit = 1 << source
+            stays_off, up, down, stays_on = (
+                move[source, 0, 0],
+                move[source, 0, 1],
+                move[source, 1, 0],
+                move[source, 1, 1],
+            )
+            for first in range(0, chance.size, 2 * bit):
+                for state in range(first, first + bit):
+                    off, on = chance[state], chance[state + bit]
+                    chance[state] = stays_off * off + down * on
+                    chance[state + bit] = up * off + stays_on * on
     return total
 
 

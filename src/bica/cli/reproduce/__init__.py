@@ -7,6 +7,7 @@ from bica.cli.lazy_group import LazyGroup
 COMMANDS = {
     "topologies": ("bica.cli.reproduce.topologies", "The evaluation's figure: all error measures on four networks."),
     "table": ("bica.cli.reproduce.table", "The evaluation's computation times."),
+    "spectrum": ("bica.cli.reproduce.spectrum", "Primary users separated by what ten monitors report."),
 }
 
 

@@ -13,7 +13,7 @@ from bica.progress import report
 from bica.threads import in_threads
 
 FIRST_CHANCE, FIRST_STAY = 0.01, 3.0  # of a candidate; its own are found if it looks promising
-GLANCE, LOOK = 3, 6  # neighbours whose course is summed over with a candidate's
+GLANCE, LOOK = 4, 6  # neighbours whose course is summed over with a candidate's
 PROMISING, MARGIN = 6, 20.0  # candidates that get a closer look, and how far below the cost they may seem
 STEPS = 5  # of expectation and maximisation for a promising candidate
 MOST_ROUNDS = 30
@@ -29,6 +29,8 @@ class TimeSearch:
 
     def __init__(self, state: State, n_jobs: int | None = None) -> None:
         self.state, self._n_jobs = state, n_jobs
+        self._added: set[bytes] = set()
+        self._refused: set[bytes] = set()  # added and dropped before; without it two mistakes may alternate for ever
         n_slots, n_sensors = state.cells.shape
         # a source has two numbers here, how often it is on and for how long; the usual cost knows of one
         self._cost = cost_by_size(n_sensors, n_slots, n_sensors) + 0.5 * np.log(max(n_slots, 2))
@@ -51,6 +53,7 @@ class TimeSearch:
             worst = int(np.argmin(gains))
             if gains[worst] > 0:
                 break
+            self._refused |= self._added & {self.state.sources.mixing[:, worst].tobytes()}
             self.state.drop(worst)
             dropped = True
         return dropped
@@ -67,8 +70,8 @@ class TimeSearch:
         return self._gain(self.state.trial(self._first(column), GLANCE))
 
     def _look(self, column: Column) -> Found:
-        trial = self.state.trial(self._first(column), LOOK).refined(STEPS)
-        return self._gain(trial), trial.source
+        source = self.state.trial(self._first(column), GLANCE).refined(STEPS).source
+        return self._gain(self.state.trial(source, LOOK)), source
 
     def _first(self, column: Column) -> ChainedSources:
         """A candidate before anything is known of it: it stays on about as long as others do."""
@@ -77,7 +80,7 @@ class TimeSearch:
 
     def _add(self) -> bool:
         """Add the candidates that pay best, as long as they have no sensors in common."""
-        columns = candidates(self.state.sources.mixing)
+        columns = [c for c in candidates(self.state.sources.mixing) if c.tobytes() not in self._refused]
         glances = list(in_threads(self._glance, columns, self._n_jobs))
         best = [k for k in np.argsort(-np.array(glances), kind="stable")[:PROMISING] if glances[k] > -MARGIN]
         found = list(in_threads(self._look, [columns[k] for k in best], self._n_jobs))
@@ -86,6 +89,7 @@ class TimeSearch:
         for gain, source in sorted(found, key=lambda pair: -pair[0]):
             if gain > 0 and not (taken & source.mixing[:, 0]).any():
                 taken |= source.mixing[:, 0]
+                self._added.add(source.mixing[:, 0].tobytes())
                 self.state.add(source)
                 added = True
         return added
