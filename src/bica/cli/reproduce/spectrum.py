@@ -39,33 +39,24 @@ def spectrum(
 ) -> None:
     """Separate 5 to 20 primary users by what 10 monitors report.
 
-    Fields of 500 m x 500 m, 10,000 slots, 0, 2 and 5 % of the reports flipped: errors of the mixing and of the activity,
-    against the number of users and of those that can be told apart.
+    Fields of 500 m x 500 m, 10,000 slots, 0, 2 and 5 % of the reports flipped: errors of the mixing and of the
+    activity, against the number of users and of those that can be told apart.
     """
-    from bica.applications.spectrum.experiment import (
-        CONTENDERS,
-        N_RUNS,
-        N_USERS,
-        QUICK_RUNS,
-        QUICK_USERS,
-        spectrum_plan,
-    )
+    from bica.applications.spectrum import experiment
     from bica.applications.spectrum.results import markdown_of_users, means_by, with_best_findbica
     from bica.cli.screen import print_json, screen_for
     from bica.report.spectrum_errors import ROWS, spectrum_errors_chart
 
-    plan = spectrum_plan(
-        CONTENDERS if methods is None else [part.strip() for part in methods.split(",")],
-        n_users=QUICK_USERS if quick else N_USERS,
-        n_runs=runs or (QUICK_RUNS if quick else N_RUNS),
+    plan = experiment.spectrum_plan(
+        experiment.CONTENDERS if methods is None else [part.strip() for part in methods.split(",")],
+        n_users=experiment.QUICK_USERS if quick else experiment.N_USERS,
+        n_runs=runs or (experiment.QUICK_RUNS if quick else experiment.N_RUNS),
         reading=reading,
     )
     records = with_best_findbica(run_in_folder(plan, output, jobs))
     by_users, by_distinct = means_by(records, "n_users"), means_by(records, "n_true")
-    text = "\n\n".join(
-        f"{title}, by the number of users:\n\n{markdown_of_users(by_users, m)}" for m, title in ROWS.items()
-    )
-    write_figure(output, "spectrum", spectrum_errors_chart(by_users, by_distinct), text)
+    tables = [f"{title}, by the number of users:\n\n{markdown_of_users(by_users, m)}" for m, title in ROWS.items()]
+    write_figure(output, "spectrum", spectrum_errors_chart(by_users, by_distinct), "\n\n".join(tables))
     if as_json:
         print_json({"by_users": by_users, "by_distinct": by_distinct})
         return

@@ -16,6 +16,7 @@ from bica.kernels.bits import Words
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 
+SLOTS_OF_STAYS = 4096
 ROUNDING = 1e-9  # 0.9 and 9 slots belong together, though 1 - 0.9 is a little below 0.1
 
 
@@ -60,14 +61,16 @@ def learn_in_time(
 def stays_in_time(model: OrMixture, words: Words, observed: Words | None = None) -> NDArray[np.float64]:
     """For how many slots on average each source of a given model stays on: (n_sources,).
 
-    Quicker and rougher than ``learn_persistence`` where many sources are connected: a few neighbours at a time.
+    Quicker and rougher than ``learn_persistence`` where many sources are connected: a few neighbours at a time, and at
+    most the first 4096 slots.
 
     >>> from bica.data.chunks import packed
     >>> rows = np.tile([[0]] * 18 + [[1]] * 3, (50, 1)).astype(bool)
     >>> stays_in_time(OrMixture([[1]], [1 / 7], Noise.flips(0.01)), packed(rows)).round(1)
     array([3.])
     """
-    state = _state(model, words, observed, model.noise)
+    part = slice(0, SLOTS_OF_STAYS)
+    state = _state(model, words[part], None if observed is None else observed[part], model.noise)
     state.settle()
     stay = np.full(model.n_sources, FIRST_STAY)
     stay[_moving(model)] = state.sources.stay
