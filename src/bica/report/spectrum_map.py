@@ -42,11 +42,12 @@ class SpectrumMap:
     radius: float
     monitors: Sequence[tuple[str, float, float]]
     users: Sequence[FoundUser]
-    busy: Sequence[Sequence[float]]  # share of slots in which a place is reached, line by line from y = 0 up
+    busy: Sequence[Sequence[float]]  # share of slots in which a place is reached, line by line from the least y up
     true_users: Sequence[tuple[float, float]] = ()
     quiet: Sequence[float] = ()  # share of slots in which each monitor hears nobody
     activity: NDArray[np.bool_] | None = None  # (n_slots, n_users), a stretch of slots
     first_slot: int = 0
+    corner: tuple[float, float] = (0.0, 0.0)  # where x and y are least
 
 
 def spectrum_map_chart(drawn: SpectrumMap) -> alt.HConcatChart:
@@ -69,10 +70,10 @@ class _MapOf:
 
     def __init__(self, drawn: SpectrumMap) -> None:
         self.drawn = drawn
-        scale = alt.Scale(domain=[0, drawn.side], nice=False)
+        left, bottom = (alt.Scale(domain=[least, least + drawn.side], nice=False) for least in drawn.corner)
         axis = alt.Axis(grid=False, domain=False, ticks=False, tickCount=5)
-        self.x = alt.X("x:Q", scale=scale, axis=axis, title="metres")
-        self.y = alt.Y("y:Q", scale=scale, axis=axis, title=None)
+        self.x = alt.X("x:Q", scale=left, axis=axis, title="metres")
+        self.y = alt.Y("y:Q", scale=bottom, axis=axis, title=None)
         self.found: Values = [
             {"name": name, "x": user.place[0], "y": user.place[1], "label": f"{name} · {100 * user.probability:.1f} %"}
             for name, user in zip(_names(drawn), drawn.users, strict=True)
@@ -128,12 +129,13 @@ class _MapOf:
 
     def _busy(self) -> alt.Chart:
         step = self.drawn.side / max(len(self.drawn.busy), 1)
+        x, y = self.drawn.corner
         cells: Values = [
             {
-                "x": column * step,
-                "x2": (column + SEAM) * step,
-                "y": line * step,
-                "y2": (line + SEAM) * step,
+                "x": x + column * step,
+                "x2": x + (column + SEAM) * step,
+                "y": y + line * step,
+                "y2": y + (line + SEAM) * step,
                 "busy": share,
             }
             for line, row in enumerate(self.drawn.busy)

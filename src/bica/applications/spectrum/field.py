@@ -18,13 +18,14 @@ SIDE = 500.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
-    """Where monitors and users are, in metres from a corner of a square, and how far users are heard."""
+    """Where monitors and users are on a square, in metres, and how far users are heard."""
 
     monitors: NDArray[np.float64]  # (n_monitors, 2)
     users: NDArray[np.float64]  # (n_users, 2); none where they are not known
     side: float
     propagation: Propagation
     monitor_names: tuple[str, ...]
+    corner: tuple[float, float]  # where x and y are least
 
     def __init__(
         self,
@@ -34,12 +35,13 @@ class Field:
         side: float = SIDE,
         propagation: Propagation | None = None,
         monitor_names: Sequence[str] | None = None,
+        corner: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         places = (_places(monitors, "monitors"), _places(users, "users"))
         names = [f"m{i + 1}" for i in range(len(places[0]))] if monitor_names is None else monitor_names
         if len(names) != len(places[0]):
             raise SettingError(f"there are {len(places[0])} monitors, but {len(names)} names")
-        values = (*places, float(side), propagation or Propagation(), as_distinct_names(names, "a monitor"))
+        values = (*places, float(side), propagation or Propagation(), as_distinct_names(names, "a monitor"), corner)
         for field, value in zip(self.__slots__, values, strict=True):
             object.__setattr__(self, field, value)
 

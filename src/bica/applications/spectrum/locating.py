@@ -60,4 +60,4 @@ def grid_of(field: Field, n_steps: int) -> Points:
     """The middles of so many by so many squares that make up the field: (n_steps², 2)."""
     middles = (np.arange(n_steps) + 0.5) * field.side / n_steps
     x, y = np.meshgrid(middles, middles)
-    return np.stack([x.ravel(), y.ravel()], axis=1)
+    return np.stack([x.ravel(), y.ravel()], axis=1) + field.corner

@@ -39,7 +39,7 @@ def draw_survey(field: Field, traffic: Traffic, n_slots: int, flip_rate: float, 
     activity = traffic.draw(n_slots, rng)
     members = _heard_alike(field.reach)
     model = OrMixture(
-        np.array([field.reach[:, users[0]] for users in members]).reshape(len(members), -1).T,
+        np.array([field.reach[:, users[0]] for users in members], bool).reshape(len(members), len(field.monitors)).T,
         [-np.expm1(np.log1p(-traffic.probability[list(users)]).sum()) for users in members],
         Noise.flips(flip_rate),
         sensors=field.monitor_names,
