@@ -90,6 +90,6 @@ class TimeSearch:
             if gain > 0 and not (taken & source.mixing[:, 0]).any():
                 taken |= source.mixing[:, 0]
                 self._added.add(source.mixing[:, 0].tobytes())
-                self.state.add(source)
+                self.state.add(source, LOOK)
                 added = True
         return added

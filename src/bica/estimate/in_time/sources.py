@@ -49,14 +49,18 @@ class ChainedSources:
         return ChainedSources(self.mixing, start / (start + stop), 1 / stop)
 
     def nearest(self, column: NDArray[np.bool_], most: int) -> NDArray[np.int64]:
-        """Up to ``most`` sources that share sensors with ``column``, the most similar first.
+        """Up to ``most`` sources that share sensors with ``column``.
 
-        Those that could step in for the column come first, for they reach little else.
+        First the two that are most like it, then those that reach nothing else and so could step in for a part of it,
+        then the rest, always the most similar first.
         """
         shared = column.astype(np.int64) @ self.mixing
         either = (column[:, None] | self.mixing).sum(axis=0)
-        near = np.argsort(-shared / np.maximum(either, 1), kind="stable")[:most]
-        return near[shared[near] > 0]
+        order = np.argsort(-shared / np.maximum(either, 1), kind="stable")
+        order = order[shared[order] > 0]
+        inside = either[order] == column.sum()
+        inside[:2] = True
+        return order[np.argsort(~inside, kind="stable")][:most]
 
 
 def source_of(column: NDArray[np.bool_], probability: float, stay: float) -> ChainedSources:

@@ -34,10 +34,15 @@ class State:
             self.sources = self.sources.moving(course.moves(self.sources.chains))
             self._update_noise()
 
-    def add(self, new: ChainedSources) -> None:
-        """Take in new sources, silent at first."""
-        self.activity = np.pad(self.activity, ((0, 0), (0, new.n_sources)))
-        self.sources = self.sources.plus(new)
+    def add(self, source: ChainedSources, near: int) -> None:
+        """Take in a new source, with the course that is best for it and its neighbours together.
+
+        Two neighbours who did its work until now would not both step back by themselves.
+        """
+        trial = self.trial(source, near)
+        self.activity = np.pad(self.activity, ((0, 0), (0, 1)))
+        self.activity[:, trial.block.sources] = trial.course()
+        self.sources = self.sources.plus(source)
         self.settle()
 
     def drop(self, place: int) -> None:

@@ -28,6 +28,10 @@ class Trial:
         """By how much the source raises the log of the chance of all slots, summed over the neighbours' courses."""
         return self.block.gain_of_last(self.cells, self.sources.chains)
 
+    def course(self) -> NDArray[np.bool_]:
+        """The likeliest course of all sources of the block together: (n_slots, n_sources)."""
+        return self.block.cheapest(self.cells, self.sources.chains)
+
     def refined(self, n_steps: int) -> Trial:
         """The same with the source's own chances improved by expectation and maximisation."""
         parts = [slice(first, first + STRETCH) for first in range(0, len(self.cells), STRETCH)]
