@@ -75,9 +75,7 @@ def distances(records: list[Record]) -> str:
         lines.append([*place(cell), *(f"{means[n]:.4f}" if n in means else "-" for n in METHODS), verdict])
         verdicts += [verdict] if verdict else []
     kept = sum(verdict == "yes" for verdict in verdicts)
-    told = (
-        "A cell of 200 rows or more is kept if Likelihood is below every rival whose distance exceeds 0.005, and above"
-    )
+    told = "A cell of 200 rows or more is kept if Likelihood is below every rival above 0.005 in distance, and above"
     return (
         table(["network", "flips", "rows", *METHODS, "kept"], lines)
         + f"\n\n{told} none significantly (99 % interval of the paired difference): {kept} of {len(verdicts)} cells."
