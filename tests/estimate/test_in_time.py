@@ -4,6 +4,7 @@ import pytest
 from bica.data.chunks import packed
 from bica.data.patterns import PatternCounts
 from bica.estimate.in_time import learn_in_time, stays_in_time
+from bica.estimate.in_time.state import State
 from bica.estimate.likelihood import Likelihood
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -85,3 +86,18 @@ def test_stays_are_found(stay):
     n_stays = 4096 * 0.1 / stay
     # a mean of n geometric stays has a relative error of at most 1 / sqrt(n); flips hide some of the shortest
     assert (np.abs(found / stay - 1) < 4 / np.sqrt(n_stays) + 0.1).all()
+
+
+def test_ctrl_c_keeps_what_was_found(monkeypatch):
+    truth = OrMixture([[1, 0], [1, 0], [0, 1], [0, 1]], [0.05, 0.05])
+    words = packed(slots_of(truth, 5.0, 2000, 1005))
+    add = State.add
+
+    def add_then_interrupt(state, source, near):
+        add(state, source, near)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(State, "add", add_then_interrupt)
+    found = learn_in_time(NOBODY, words)
+    assert found.interrupted
+    assert found.model.n_sources == 1

@@ -18,7 +18,7 @@ ROWS = {
 }
 COLORS = (look.INK, look.BLUE, look.ORANGE, look.GREY, look.SKY, look.YELLOW)
 EXACT = "exact model"
-WIDTH, HEIGHT = 200, 120
+WIDTH, HEIGHT = 200, 125
 ROOM = 1.1  # above the highest mean; wider bands are cut off there
 BAND_RUNS = 5  # of fewer runs an interval says next to nothing
 
@@ -69,7 +69,8 @@ def _panel(values: Values, highest: float, title: str | None, color: alt.Color, 
     axis = alt.Axis(grid=False, tickMinStep=1, labels=last, ticks=last, format="d")
     x = alt.X("number:Q", title=None, axis=axis, scale=alt.Scale(zero=False, nice=False, padding=6))
     scale = alt.Scale(domain=[0, highest], nice=False)
-    y = alt.Y("mean:Q", scale=scale, title=title, axis=alt.Axis(gridColor=look.FAINT, tickCount=4, minExtent=34))
+    axis = alt.Axis(gridColor=look.FAINT, tickCount=4, minExtent=34, titleFontSize=10, titleFontWeight="normal")
+    y = alt.Y("mean:Q", scale=scale, title=title, axis=axis)
     low = alt.Y("low:Q", scale=scale, title=title)
     known: Values = [row for row in values if row["n_runs"] >= BAND_RUNS]
     band = marks_at(known).mark_area(opacity=0.12, clip=True).encode(x=x, y=low, y2="high:Q", color=color)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from bica.cli.failures import INTERRUPTED
 from bica.cli.options import force_option, json_option, output_option, rate, refuse_two_answers
 
 
@@ -50,5 +51,7 @@ def fit(table: str, output: str | None, noise: float | None, force: bool, as_jso
         write_file("-", document_text(document), force)
     else:
         show_model(screen_for(output), document)
+    if "interrupted" in found.diagnostics:
+        raise click.exceptions.Exit(INTERRUPTED)
     if not found.converged:
         note("warning: the search was ended after its last round, though some changes still seemed to help")

@@ -27,6 +27,7 @@ class LearnedInTime:
     model: OrMixture  # sources by falling probability, then by columns
     persistence: NDArray[np.float64]  # (n_sources,), the mean number of slots that each source stays on
     converged: bool
+    interrupted: bool = False  # by Ctrl-C: these are the sources so far
 
 
 def learn_in_time(
@@ -53,9 +54,9 @@ def learn_in_time(
     >>> found.model.mixing.astype(int).tolist(), found.persistence.round().tolist()
     ([[0, 1], [1, 1], [1, 0]], [6.0, 5.0])
     """
-    state = _state(start, words, observed, noise)
-    converged = TimeSearch(state, n_jobs).run()
-    return _learned(start, state, converged)
+    search = TimeSearch(_state(start, words, observed, noise), n_jobs)
+    search.run()
+    return _learned(start, search)
 
 
 def stays_in_time(model: OrMixture, words: Words, observed: Words | None = None) -> NDArray[np.float64]:
@@ -100,15 +101,15 @@ def _share_of_flips(model: OrMixture) -> float:
     return max(float(np.mean(model.noise.rates(model.n_sensors))) if model.n_sensors else 0.0, NEVER_ZERO)
 
 
-def _learned(start: OrMixture, state: State, converged: bool) -> LearnedInTime:
+def _learned(start: OrMixture, search: TimeSearch) -> LearnedInTime:
     always = np.flatnonzero(start.probability == 1)
-    found = state.sources
+    found = search.state.sources
     model = OrMixture(
         np.hstack([start.mixing[:, always], found.mixing]),
         np.concatenate([np.ones(always.size), found.probability]),
-        state.noise,
+        search.state.noise,
         sensors=start.sensors,
     )
     stay = np.concatenate([np.full(always.size, np.inf), found.stay])
     order = model.order()
-    return LearnedInTime(model.pick(order), stay[order], converged)
+    return LearnedInTime(model.pick(order), stay[order], search.converged, search.interrupted)

@@ -29,14 +29,21 @@ class TimeSearch:
 
     def __init__(self, state: State, n_jobs: int | None = None) -> None:
         self.state, self._n_jobs = state, n_jobs
+        self.converged, self.interrupted = False, False
         self._added: set[bytes] = set()
         self._refused: set[bytes] = set()  # added and dropped before; without it two mistakes may alternate for ever
         n_slots, n_sensors = state.cells.shape
         # a source has two numbers here, how often it is on and for how long; the usual cost knows of one
         self._cost = cost_by_size(n_sensors, n_slots, n_sensors) + 0.5 * np.log(max(n_slots, 2))
 
-    def run(self) -> bool:
-        """Search; whether it came to an end by itself."""
+    def run(self) -> None:
+        """Search until nothing changes; Ctrl-C keeps the sources found so far."""
+        try:
+            self.converged = self._rounds()
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+    def _rounds(self) -> bool:
         self.state.settle()
         for turn in range(MOST_ROUNDS):
             report("sources in time", turn, None)
