@@ -8,11 +8,10 @@ from scipy.optimize import minimize_scalar
 
 from bica.data.patterns import PatternCounts
 from bica.kernels.channel import apply_channel
-from bica.model.distribution import connected_groups, pattern_table
+from bica.model.distribution import pattern_table, tabled_groups
 from bica.model.or_mixture import OrMixture
 
 BLOCK_SENSORS = 12
-TOGETHER = 10
 FIRST_LOOK = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4)
 
 
@@ -40,14 +39,9 @@ def fitted_flip_rate(model: OrMixture, data: PatternCounts) -> float:
 
 
 def _blocks(model: OrMixture) -> list[NDArray[np.int64]]:
-    """Connected groups: cut where they are too large, put together where they are small, which costs less."""
-    blocks: list[NDArray[np.int64]] = []
-    for sensors, _ in connected_groups(model.mixing):
-        if blocks and len(blocks[-1]) + len(sensors) <= TOGETHER:
-            blocks[-1] = np.concatenate([blocks[-1], sensors])
-        else:
-            blocks += [sensors[i : i + BLOCK_SENSORS] for i in range(0, len(sensors), BLOCK_SENSORS)]
-    return blocks
+    """Groups of sensors that share sources, cut where they are too large."""
+    groups = [sensors for sensors, _ in tabled_groups(model.mixing)]
+    return [sensors[i : i + BLOCK_SENSORS] for sensors in groups for i in range(0, len(sensors), BLOCK_SENSORS)]
 
 
 def _block_likelihood(model: OrMixture, data: PatternCounts, sensors: NDArray[np.int64]) -> Callable[[float], float]:

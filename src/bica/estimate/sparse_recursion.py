@@ -15,18 +15,24 @@ import numpy as np
 from bica.data.patterns import PatternCounts
 from bica.errors import LimitError
 from bica.kernels.quiet import quiet_weight
+from bica.kernels.subsets import subset_sums
 from bica.progress import tracked
 
 STATE_LIMIT = 2_000_000
+ALL_AT_ONCE = 10  # sensors
 SHARED_RATE_SENSORS = 10  # the rate shared by a set costs 2^size silences
 
 
 class Silences:
-    """How often each set of sensors was quiet, counted when first asked for."""
+    """How often each set of sensors was quiet: of a few sensors all at once, else counted when first asked for."""
 
     def __init__(self, data: PatternCounts) -> None:
         self.data = data
         self._known: dict[int, float] = {}
+        if data.n_sensors <= ALL_AT_ONCE:
+            quiet = data.histogram()
+            subset_sums(quiet, 1.0)  # rows whose ones all lie within a set: those in which the other sensors are quiet
+            self._known = dict(enumerate(quiet[::-1].tolist()))
 
     def of(self, sensors: int) -> float:
         """The weight of the rows in which all of ``sensors`` are quiet."""

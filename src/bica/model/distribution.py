@@ -14,6 +14,7 @@ from bica.kernels.channel import apply_channel
 from bica.kernels.mixture import mix_source
 
 TABLE_LIMIT = 24
+TOGETHER = 10  # sensors of small groups that share one table
 GAP_LIMIT = 1 << 33  # cells of all tables from which missing cells are summed out: about a minute of work
 Rates = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -56,13 +57,41 @@ def connected_groups(mixing: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int
         yield sensors, np.flatnonzero(mixing[sensors].any(axis=0))
 
 
+def tabled_groups(mixing: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Connected groups, small ones together: one table of a few sensors costs less than finding out that it can be cut.
+
+    >>> [a.tolist() for a, _ in tabled_groups(np.array([[1, 0], [0, 1], [1, 0]], dtype=bool))]
+    [[0, 1, 2]]
+    """
+    n_sensors, n_sources = mixing.shape
+    if n_sensors <= TOGETHER:
+        yield np.arange(n_sensors), np.arange(n_sources)
+        return
+    small: list[NDArray[np.int64]] = []
+    for sensors, sources in connected_groups(mixing):
+        if sensors.size > TOGETHER:
+            yield sensors, sources
+        elif sum(map(len, small)) + sensors.size <= TOGETHER:
+            small.append(sensors)
+        else:
+            yield _joined(mixing, small)
+            small = [sensors]
+    if small:
+        yield _joined(mixing, small)
+
+
+def _joined(mixing: NDArray[np.bool_], groups: list[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    sensors = np.concatenate(groups)
+    return sensors, np.flatnonzero(mixing[sensors].any(axis=0))
+
+
 def log_probability(
     mixing: NDArray[np.bool_], probability: NDArray[np.float64], rates: Rates, patterns: Words, seen: Words
 ) -> NDArray[np.float64]:
     """The log of the chance of each pattern, missing cells summed out; independent groups of sensors add up."""
     on, known = unpacked(patterns, mixing.shape[0]), unpacked(seen, mixing.shape[0])
     total = np.zeros(len(patterns))
-    for sensors, sources in connected_groups(mixing):
+    for sensors, sources in tabled_groups(mixing):
         table = pattern_table(
             mixing[np.ix_(sensors, sources)], probability[sources], rates[0][sensors], rates[1][sensors]
         )
