@@ -13,8 +13,8 @@ COMMANDS = {
 
 @click.group(cls=LazyGroup, table=COMMANDS)
 def spectrum() -> None:
-    """Separate the users of a radio spectrum: who is there, roughly where, and when the spectrum is free.
+    """Separate the users of a radio spectrum by what monitors report.
 
-    Monitors report in every slot whether they hear anybody. Start with `bica spectrum simulate`, or with your own table
-    of reports.
+    Who is there, roughly where, and when the spectrum is free. Monitors report in every slot whether they hear anybody.
+    Start with `bica spectrum simulate`, or with your own table of reports.
     """
