@@ -75,10 +75,10 @@ def distances(records: list[Record]) -> str:
         lines.append([*place(cell), *(f"{means[n]:.4f}" if n in means else "-" for n in METHODS), verdict])
         verdicts += [verdict] if verdict else []
     kept = sum(verdict == "yes" for verdict in verdicts)
-    told = "A cell of 200 rows or more is kept if Likelihood is below every rival whose distance exceeds 0.005, and above none"
+    told = "A cell of 200 rows or more is kept if Likelihood is below every rival above 0.005 in distance, and above"
     return (
         table(["network", "flips", "rows", *METHODS, "kept"], lines)
-        + f"\n\n{told} significantly (99 % interval of the paired difference): {kept} of {len(verdicts)} cells."
+        + f"\n\n{told} none significantly (99 % interval of the paired difference): {kept} of {len(verdicts)} cells."
     )
 
 
@@ -131,7 +131,7 @@ def mean_by(records: list[Record], measure: str, key: Callable[[Record], object]
 
 
 def times_by_size_and_noise(records: list[Record]) -> str:
-    """Does the time grow with the number of rows and with noise?"""
+    """Whether the time grows with the number of rows and with noise."""
     means = mean_by(records, "cpu_seconds", lambda r: (r["contender"], r["flip_rate"], r["n_samples"]))
     sizes = sorted({record["n_samples"] for record in records})
     lines = [

@@ -1,47 +1,105 @@
-"""Type every command of docs/commands.md again and put what it prints beside it.
+"""Type every command of the pages in docs again and put what it prints beside it.
 
-python docs/make_screens.py
+python docs/make_screens.py                                  the guide to the commands and all examples
+python docs/make_screens.py docs/examples/lora_gateways.md   one page
+
+An example needs its table, in the folder of tables that BICA_DATA names; the page says where it comes from.
 """
 
+import io
 import os
 import re
+import runpy
 import shlex
+import shutil
+import sys
 import tempfile
+from contextlib import redirect_stdout
 from pathlib import Path
+from unittest import mock
 
 from click.testing import CliRunner
 
 from bica.cli import waiting
 from bica.cli.app import app
 
-GUIDE = Path(__file__).parent / "commands.md"
-FILE = re.compile(r"^```text (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)  # a file that the commands read
+DOCS = Path(__file__).resolve().parent
+FILE = r"^```(?:text|python) (?P<name>\S+)\n(?P<content>.*?)^```$"  # a file that the commands read
+SCREEN = r"^```console\n(?P<screen>.*?)^```$"
+BLOCK = re.compile(f"{FILE}|{SCREEN}", re.MULTILINE | re.DOTALL)
+TABLE = re.compile(r"^Table: `\$BICA_DATA/(\S+)`, (.*?)$\n\n", re.MULTILINE | re.DOTALL)  # its folder and its origin
 
 
-def retyped(screen: re.Match[str]) -> str:
-    """The same screen with fresh output; lines that are no bica command stay as they are."""
-    parts = re.split(r"^\$ (.*)\n", screen.group(1), flags=re.MULTILINE)
-    fresh = [parts[0]]
-    for command, shown in zip(parts[1::2], parts[2::2], strict=True):
-        if command.startswith("bica "):
-            result = CliRunner().invoke(app, shlex.split(command)[1:], prog_name="bica", env={"COLUMNS": "80"})
-            lines = [line.rstrip() for line in result.output.strip("\n").splitlines()]
-            shown = "\n".join(lines).strip("\n") + "\n" + ("\n" if shown.endswith("\n\n") else "")
-        fresh.append(f"$ {command}\n{shown.lstrip(chr(10))}" if shown.strip() else f"$ {command}\n")
-    return f"```console\n{''.join(fresh)}```"
+def pages() -> list[Path]:
+    """All pages that are performed."""
+    return [DOCS / "commands.md", *sorted((DOCS / "examples").glob("*.md"))]
 
 
-def main() -> None:
-    """Work in an empty folder, as a reader would."""
-    waiting.compiled_before = lambda: True
-    text = GUIDE.read_text()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        for name, content in FILE.findall(text):
-            Path(name).write_text(content)
-        text = re.sub(r"```console\n(.*?)```", retyped, text, flags=re.DOTALL)
-    GUIDE.write_text(text)
+def performed(page: str) -> str:
+    """The page with fresh output, block after block in the current folder, which is best an empty one."""
+    with mock.patch.object(waiting, "compiled_before", return_value=True):
+        return BLOCK.sub(_performed_block, page)
+
+
+def typed(screen: str) -> list[tuple[str, str]]:
+    """The commands on a screen, each with what it prints."""
+    parts = re.split(r"^\$ (.*)\n", screen, flags=re.MULTILINE)[1:]
+    return list(zip(parts[::2], parts[1::2], strict=True))
+
+
+def missing_table(page: str) -> str | None:
+    """The sentence to tell if the page's table is not there."""
+    for name, origin in TABLE.findall(page):
+        folder = Path(os.environ.get("BICA_DATA", "")) / name
+        if not (os.environ.get("BICA_DATA") and folder.is_dir()):
+            origin = " ".join(origin.split())
+            return f"there is no {name} in the folder of tables that BICA_DATA names; it is the table {origin}"
+    return None
+
+
+def _performed_block(block: re.Match[str]) -> str:
+    if block["name"]:
+        Path(block["name"]).write_text(block["content"])
+        return block.group()
+    lines = [f"$ {command}\n{_fresh(command, shown)}" for command, shown in typed(block["screen"])]
+    return f"```console\n{''.join(lines)}```"
+
+
+def _fresh(command: str, shown: str) -> str:
+    """What the command prints now; commands of other programs are left alone."""
+    words = shlex.split(os.path.expandvars(command))
+    if words[0] == "bica":
+        output = CliRunner().invoke(app, words[1:], prog_name="bica", env={"COLUMNS": "80"}).output
+    elif words[0] == "python":
+        output = _script_output(words[1:])
+    else:
+        return shown
+    lines = [line.rstrip() for line in output.strip("\n").splitlines()]
+    text = "\n".join(lines).strip("\n")
+    return (f"{text}\n" if text else "") + ("\n" if shown.endswith("\n\n") else "")
+
+
+def _script_output(words: list[str]) -> str:
+    """What a script prints; it runs in this process, where everything is loaded already."""
+    screen = io.StringIO()
+    with mock.patch.object(sys, "argv", words), redirect_stdout(screen):
+        runpy.run_path(words[0], run_name="__main__")
+    return screen.getvalue()
+
+
+def main(names: list[str]) -> None:
+    """Work in an empty folder, as a reader would; pictures that a page makes go to docs/pictures."""
+    for path in [Path(name).resolve() for name in names] or pages():
+        text = path.read_text()
+        if missing := missing_table(text):
+            print(f"{path.name} stays as it is: {missing}", file=sys.stderr)
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            path.write_text(performed(text))
+            for picture in Path(folder).glob("*.png"):
+                shutil.copy(picture, DOCS / "pictures" / picture.name)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

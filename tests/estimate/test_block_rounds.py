@@ -1,6 +1,7 @@
 """From blocks to one pool: votes, lone sources of crowded sensors, the shared flip rate, threads."""
 
 from itertools import combinations
+from math import comb
 
 import numpy as np
 import pytest
@@ -179,9 +180,10 @@ class TestWhatBlocksShare:
 
 
 def test_the_price_of_a_source():
-    cost = cost_by_size(50, 1000, 3)
-    for size, columns in [(0, 1), (1, 50), (2, 50 * 50 / 2), (3, 50**3 / 6)]:
-        assert cost[size] == pytest.approx(0.5 * np.log(1000) + 0.4 * np.log(columns))
+    cost = cost_by_size(50, 1000, 50)
+    for size, share in [(0, 0.3), (1, 0.3), (2, 0.3), (3, 0.3), (4, 0.6), (5, 0.9), (6, 1.0), (25, 1.0)]:
+        assert cost[size] == pytest.approx(0.5 * np.log(1000) + share * np.log(comb(50, size)))
+    assert (np.diff(cost) >= 0).all()
     assert source_cost(50, 1000)(np.array([0b1, 0b1010, 1 << 49])).tolist() == [cost[1], cost[2], cost[1]]
 
 

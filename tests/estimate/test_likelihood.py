@@ -85,7 +85,7 @@ class TestNoise:
         mixing = np.pad(self.TANGLE, [(0, 1), (0, 1)])
         mixing[6, 4] = True
         truth = OrMixture(mixing, [0.3, 0.25, 0.2, 0.15, 0.2], Noise.flips(0.05), sensors=[*SENSORS, "alone"])
-        with pytest.warns(BicaWarning, match="do not tell how often 'alone' err"):
+        with pytest.warns(BicaWarning, match="do not tell the error rates of 'alone', whose"):
             learned(drawn(truth, 20_000), noise="per-sensor")
 
     def test_one_sensor_hides_its_noise(self):

@@ -11,7 +11,7 @@ from bica.invert import chains as chains_module
 from bica.invert import courses as courses_module
 from bica.invert.chains import Block, Chains
 from bica.invert.decode import decode
-from bica.invert.groups import groups_of
+from bica.invert.groups import Group, groups_of, penalties
 from bica.invert.markov import decode_in_time, learn_persistence
 from bica.invert.persistence import likeliest_stay
 from bica.invert.shown import shown_cost
@@ -81,8 +81,26 @@ def test_expected_moves_match_the_definition(problem):
             shown, each = np.ascontiguousarray(cells[:, group.sensors]), np.arange(group.sources.size)
             block = Block(group, each)
             codes = block.cells(shown, np.zeros((len(cells), group.sources.size), dtype=bool))
-            found = block.moves([codes], chains.pick(group.sources))
+            found = block.moves(codes, chains.pick(group.sources))
             np.testing.assert_allclose(found, expected[group.sources], atol=1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(problems(rates=st.floats(0.02, 0.3), max_slots=3))
+def test_the_gain_of_a_source_matches_the_definition(problem):
+    model, cells, stays = problem
+    assume(model.n_sources)
+    noise = model.noise.at_least(0.01)  # every row is possible then, also without the source
+    model = OrMixture(model.mixing, np.clip(model.probability, 0.05, 0.6), noise)
+    rates = model.noise.rates(model.n_sensors)
+    group = Group(np.arange(model.n_sensors), np.arange(model.n_sources), model.mixing, stays, penalties(*rates))
+    block = Block(group, np.arange(model.n_sources))
+    codes = block.cells(cells, np.zeros((len(cells), model.n_sources), dtype=bool))
+    found = block.gain_of_last(codes, Chains.of(model.probability, stays))
+    fewer = model.pick(np.arange(model.n_sources - 1))
+    expected = slow_markov.log_chance(*slow(model, cells, stays))
+    expected -= slow_markov.log_chance(*slow(fewer, cells, stays[:-1]))
+    assert math.isclose(found, expected, abs_tol=1e-9)
 
 
 @settings(max_examples=60)

@@ -1,6 +1,7 @@
 """The verdict: true OR mixtures are not refuted, what no OR mixture brings about is."""
 
 import json
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -140,6 +141,27 @@ class TestTheFit:
         data = PatternCounts.of(self.TRUTH.sample(12, np.random.default_rng(1)))
         fit = Fit(OrMixture(np.eye(3), [0.3] * 3), probability_error=[0.1] * 3)
         assert "too few rows, 12, to judge 3 fitted numbers" in " ".join(Diagnosis.of(data, fit).reasons)
+
+    def test_no_source_at_all_points_to_the_threshold(self):
+        rare = PatternCounts.of(OrMixture([[1], [1]], [0.01]).sample(5000, np.random.default_rng(5)))
+        assert "no source was found" in judged(rare, FindBICA()).reasons[-1]
+        assert judged(rare, FindBICA(min_probability=0.005)).fit.n_sources == 1
+        noise_alone = np.random.default_rng(6).random((500, 3)) < 0.1
+        assert judged(noise_alone).reasons == ()
+
+    def test_sources_that_are_mostly_parts_of_others_raise_doubt(self):
+        """One source that reaches each of six sensors in 70 % of cases leaves a source for every set of them."""
+        rng = np.random.default_rng(3)
+        heard = (rng.random((5000, 1)) < 0.2) & (rng.random((5000, 6)) < 0.7)
+        diagnosis = judged(heard)
+        assert diagnosis.verdict in ("doubtful", "misfit")
+        assert "parts of others, as if a few sources reached their sensors only at times" in diagnosis.reasons[-1]
+
+    def test_more_sources_than_sensors_alone_raise_no_doubt(self):
+        """All pairs of six sensors: 15 sources, none within another."""
+        pairs = [[i in pair for pair in combinations(range(6), 2)] for i in range(6)]
+        truth = OrMixture(pairs, [0.05] * 15)
+        assert judged(truth.sample(5000, np.random.default_rng(4))).verdict == "fits"
 
     def test_missing_cells_leave_the_complete_rows(self):
         cells = np.ma.array(self.TRUTH.sample(2000, np.random.default_rng(7)).astype(float), mask=False)

@@ -50,3 +50,9 @@ def expected_moves(mixing, probability, false_alarm, miss, rows, stays):
             for j, (a, b) in enumerate(zip(before, after, strict=True)):
                 counts[j][a][b] += weight
     return [[[count / total for count in row] for row in table] for table in counts]
+
+
+def log_chance(mixing, probability, false_alarm, miss, rows, stays):
+    """``log P(rows)``, summed over all courses."""
+    problem = (mixing, probability, false_alarm, miss, rows, stays)
+    return math.log(sum(math.exp(-cost(*problem, course)) for course in courses(len(probability), len(rows))))

@@ -23,6 +23,19 @@ def test_a_near_miss_is_paired_but_not_exact():
     assert paired_sources(found, TRUTH) == [Pair(0, 0, False), Pair(1, None, False), Pair(2, None, False)]
 
 
+def test_a_wide_wrong_source_does_not_take_the_place_of_the_right_one():
+    """The published matching gives the true source to the wide one, as leaving that over costs more."""
+    truth = OrMixture([[1], [1], [0], [0]], [0.2], sensors=list("abcd"))
+    found = OrMixture([[1, 1], [1, 1], [1, 0], [1, 0]], [0.1, 0.2], sensors=list("abcd"))
+    assert paired_sources(found, truth) == [Pair(0, 1, True), Pair(None, 0, False)]
+
+
+def test_of_several_wrong_sources_the_nearest_is_paired():
+    truth = OrMixture([[1], [1], [0], [0]], [0.2], sensors=list("abcd"))
+    found = OrMixture([[1, 1], [1, 0], [1, 0], [1, 0]], [0.1, 0.2], sensors=list("abcd"))
+    assert paired_sources(found, truth) == [Pair(0, 1, False), Pair(None, 0, False)]
+
+
 def test_sources_with_nothing_in_common_are_not_paired():
     truth = TRUTH.pick([0])
     found = OrMixture([[0], [0], [0], [1]], [0.1], sensors=list("abcd"))

@@ -1,4 +1,4 @@
-"""Whole tasks for a user: which channel each sniffer should watch."""
+"""Whole tasks for a user: which channel each sniffer should watch; in ``spectrum``, who uses a radio spectrum."""
 
 from bica.applications.assignment import SOLVERS, Assignment, assign
 from bica.applications.learning import LearnedChannels, learn_channels

@@ -21,6 +21,7 @@ COMMANDS = {
     "reproduce": ("bica.cli.reproduce", "Run the paper's experiments again: results, figures and tables."),
     "export": ("bica.cli.export", "Write MODEL as a graph or a list for other programs."),
     "monitor": ("bica.cli.monitor", "Choose the channel that each sniffer should watch."),
+    "spectrum": ("bica.cli.spectrum", "Separate the users of a radio spectrum by what monitors report."),
 }
 
 

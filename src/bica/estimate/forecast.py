@@ -29,15 +29,14 @@ def forecast(table: TableCheck) -> Forecast:
 
     >>> from bica.data.patterns import PatternCounts
     >>> forecast(TableCheck.of(PatternCounts.of([[0, 1], [1, 1], [0, 0]]))).sentence
-    'method likelihood, all sensors at once: less than a second, however many rows'
+    'method likelihood, all sensors at once: less than a second, however many rows; far longer for a hundred sources'
     """
     if table.n_varying <= AT_ONCE:
         seconds = SECONDS_AT_LEAST + SECONDS_A_CELL * 2**table.n_varying
         megabytes = BYTES_A_CELL * 2**table.n_varying / 1e6
         how = f"{_duration(seconds)} and {megabytes:.0f} MB" if megabytes >= 1 else _duration(seconds)
-        return Forecast(
-            "likelihood", seconds, megabytes, f"method likelihood, all sensors at once: {how}, however many rows"
-        )
+        sentence = f"method likelihood, all sensors at once: {how}, however many rows"
+        return Forecast("likelihood", seconds, megabytes, f"{sentence}; far longer for a hundred sources")
     seconds = table.n_varying * SECONDS_A_BLOCK * (0.5 + table.n_distinct / 1e5)
     seconds += SECONDS_A_PAIR_AND_ROW * table.n_varying**2 * table.n_distinct
     megabytes = (BYTES_A_PAIR * table.n_varying**2 + BYTES_A_ROW * table.n_distinct * table.n_varying) / 1e6

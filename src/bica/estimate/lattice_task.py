@@ -180,8 +180,8 @@ class LatticeTask:
         names = ", ".join(repr(self.data.sensors[i]) for i in vague)
         if names:
             warnings.warn(
-                f"the data do not tell how often {names} err: their errors look like sources of their own; "
-                "give their rates if they are known, or estimate one rate for all",
+                f"the data do not tell the error rates of {names}, whose errors look like sources of their own; "
+                "give the rates if they are known, or estimate one rate for all",
                 BicaWarning,
                 stacklevel=4,
             )

@@ -10,9 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from bica.errors import SettingError
 from bica.invert.groups import Group
 from bica.invert.shown import shown_cost
-from bica.kernels.markov import cheapest_moves, expected_moves, trace_back
+from bica.kernels.bits import group_equal
+from bica.kernels.markov import cheapest_moves, expected_moves, log_chance, trace_back
 
 STRETCH = 1024  # slots that are looked at together; between stretches only the best costs are kept
+LEAST = 1e-250  # of a chance relative to the likeliest state: with 0 in all states of a slot there would be no answer
 N_CELLS = 3  # 0, 1 and missing; the same again for a sensor that sources outside the block have switched on
 
 
@@ -125,13 +127,43 @@ class Block:
         """``-log`` of the chance of this course of the block's sources, and of the cells given it."""
         return chains.cost(activity) + float(shown_cost(self.penalty, self.by_own, activity, cells).sum())
 
-    def moves(self, stretches: list[NDArray[np.uint8]], chains: Chains) -> NDArray[np.float64]:
-        """How often each source of the block is expected to make each move, over separate stretches of slots."""
-        counts = np.zeros(chains.move.shape)
-        start = np.exp(-_over_states(-np.log(chains.start)))
-        for cells in stretches:
-            expected_moves(cells, self.reach, self.penalty, start, chains.move, counts)
+    def moves(self, cells: NDArray[np.uint8], chains: Chains, parts: list[slice] | None = None) -> NDArray[np.float64]:
+        """How often each source of the block is expected to make each move, over separate parts of the slots."""
+        counts, (kind, shown) = np.zeros(chains.move.shape), self._shown(cells)
+        start = _chance_of_states(chains)
+        for part in [slice(None)] if parts is None else parts:
+            expected_moves(kind[part], shown, start, chains.move, counts)
         return counts
+
+    def gain_of_last(self, cells: NDArray[np.uint8], chains: Chains) -> float:
+        """By how much the log of the chance of the cells rises when the block's last source joins the others."""
+        kind, shown = self._shown(cells)
+        others = chains.pick(np.arange(self.sources.size - 1))
+        without = np.ascontiguousarray(shown[:, : shown.shape[1] // 2])  # the states in which the last bit is not set
+        alone = log_chance(kind, without, _chance_of_states(others), others.move)
+        return log_chance(kind, shown, _chance_of_states(chains), chains.move) - alone
+
+    def _shown(self, cells: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The kind of each slot, and how likely each kind is in every state, relative to the likeliest one."""
+        first, kind = _distinct(cells)
+        on = (self.reach[:, None] & np.arange(1 << self.sources.size)) > 0
+        cost = np.zeros((first.size, on.shape[1]))
+        for sensor, penalty in enumerate(self.penalty):
+            cost += penalty[cells[first, sensor]][:, on[sensor].astype(np.intp)]
+        cost -= cost.min(axis=1, keepdims=True)
+        return kind, np.maximum(np.exp(-cost), LEAST)
+
+
+def _distinct(cells: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each distinct row of cells stands first, and the number of its distinct row for every row."""
+    keys = np.pad(cells, ((0, 0), (0, 8 - cells.shape[1] % 8))).view(np.uint64)
+    first, number = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+    return first[: group_equal(keys, first, number)], number
+
+
+def _chance_of_states(chains: Chains) -> NDArray[np.float64]:
+    with np.errstate(divide="ignore"):
+        return np.exp(-_over_states(-np.log(chains.start)))
 
 
 def _over_states(cost: NDArray[np.float64]) -> NDArray[np.float64]:

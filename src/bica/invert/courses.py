@@ -13,17 +13,20 @@ from bica.kernels.decoding import TIE
 EXACT_SOURCES = 12  # all their 4096 states in every slot
 BLOCK_SOURCES = 4  # of larger groups at a time
 SWEEPS = 20
-COUNTED_SLOTS = 8 * STRETCH  # enough to tell how long sources stay on
+COUNTED_SLOTS = 16 * STRETCH  # enough to tell how long sources stay on
 
 
 class Course:
     """A group, what its sensors showed in every slot, and which of its sources were on, to be improved."""
 
-    def __init__(self, group: Group, cells: NDArray[np.uint8], activity: NDArray[np.bool_]) -> None:
+    def __init__(
+        self, group: Group, cells: NDArray[np.uint8], activity: NDArray[np.bool_], at_once: int | None = None
+    ) -> None:
         self.group, self.cells = group, cells
         self.activity = activity.copy()
-        self.blocks = _blocks(group)
-        self.exact = group.sources.size <= EXACT_SOURCES or not group.mixing.any()
+        at_once = EXACT_SOURCES if at_once is None else at_once
+        self.blocks = _blocks(group, at_once)
+        self.exact = group.sources.size <= at_once or not group.mixing.any()
 
     def improve(self, chains: Chains) -> None:
         """Make the course likelier, block by block, until no block can; in an exact group there is but one.
@@ -38,7 +41,7 @@ class Course:
     def _improve_block(self, block: Block, chains: Chains) -> bool:
         cells = block.cells(self.cells, self.activity)
         before, after = self.activity[:, block.sources], block.cheapest(cells, chains)
-        if not block.cost(cells, after, chains) < block.cost(cells, before, chains) - TIE:
+        if (after == before).all() or not block.cost(cells, after, chains) < block.cost(cells, before, chains) - TIE:
             return False
         self.activity[:, block.sources] = after
         return True
@@ -47,13 +50,13 @@ class Course:
         """How often each source is expected to make each move, given the rows: (n_sources, 2, 2).
 
         In an exact group that is the expectation over all courses. In others it is that of a source and its
-        neighbours while the rest runs its present course. At most some 8000 slots are looked at.
+        neighbours while the rest runs its present course. At most some 16,000 slots are looked at.
         """
         counts = np.zeros(chains.move.shape)
         slots = _stretches(len(self.cells))
         for block in self.blocks:
             cells = block.cells(self.cells, self.activity)
-            found = block.moves([cells[part] for part in slots], chains.pick(block.sources))
+            found = block.moves(cells, chains.pick(block.sources), slots)
             if self.exact:
                 counts[block.sources] = found
             else:
@@ -66,12 +69,12 @@ class Course:
         return chains.cost(self.activity) + float(shown.sum())
 
 
-def _blocks(group: Group) -> list[Block]:
+def _blocks(group: Group, at_once: int) -> list[Block]:
     """All sources at once if they are few; otherwise each source with those that share most sensors with it."""
     each = np.arange(group.sources.size)
     if not group.mixing.any():
         return [Block(group, each[[j]]) for j in each]
-    if group.sources.size <= EXACT_SOURCES:
+    if group.sources.size <= at_once:
         return [Block(group, each)]
     shared = group.mixing.T.astype(np.int64) @ group.mixing
     nearest = np.argsort(-shared - len(shared) * group.sensors.size * np.eye(len(shared), dtype=int), kind="stable")

@@ -103,46 +103,62 @@ def _spread_all(way: Table, move: Table) -> None:
 
 
 @compiled
-def _likelihood(cells: NDArray[np.uint8], reach: NDArray[np.int64], penalty: Table, chance: Table) -> None:
-    chance[:] = 0.0
-    _add_penalties(cells, reach, penalty, chance)
-    least = chance.min()
-    for state in range(chance.size):
-        chance[state] = np.exp(least - chance[state])
-
-
-@compiled
-def _weigh(values: Table, weight: Table) -> None:
-    """Multiply the values by the weights, then divide by their sum."""
+def _weigh(values: Table, weight: Table) -> float:
+    """Multiply the values by the weights, then divide by their sum, which is returned."""
     total = 0.0
     for state in range(values.size):
         values[state] *= weight[state]
         total += values[state]
+    scale = 1 / total
     for state in range(values.size):
-        values[state] /= total
+        values[state] *= scale
+    return total
 
 
 @compiled
-def expected_moves(
-    cells: Cells, reach: NDArray[np.int64], penalty: Table, start: Table, move: Table, counts: Table
-) -> None:
-    """Add to ``counts[source, before, after]`` how often each step is expected, given all slots of ``cells``.
+def log_chance(kind: NDArray[np.int64], shown: Table, start: Table, move: Table) -> float:
+    """The log of the chance of all slots: ``shown[kind[slot], state]`` is that of what a slot showed in a state.
 
-    ``start[state]`` and ``move`` are chances here. Forwards and backwards through the slots, and within each slot
-    through the sources.
+    ``start[state]`` and ``move`` are chances here.
     """
-    n_slots, n_sources = cells.shape[0], move.shape[0]
-    shown, forward = np.empty((n_slots, start.size)), np.empty((n_slots, start.size))
+    chance = start.copy()
+    total = 0.0
+    for slot in range(kind.size):
+        total += np.log(_weigh(chance, shown[kind[slot]]))
+        for source in range(move.shape[0]):
+            bit = 1 << source
+            stays_off, up, down, stays_on = (
+                move[source, 0, 0],
+                move[source, 0, 1],
+                move[source, 1, 0],
+                move[source, 1, 1],
+            )
+            for first in range(0, chance.size, 2 * bit):
+                for state in range(first, first + bit):
+                    off, on = chance[state], chance[state + bit]
+                    chance[state] = stays_off * off + down * on
+                    chance[state + bit] = up * off + stays_on * on
+    return total
+
+
+@compiled
+def expected_moves(kind: NDArray[np.int64], shown: Table, start: Table, move: Table, counts: Table) -> None:
+    """Add to ``counts[source, before, after]`` how often each step is expected, given what all slots showed.
+
+    The arguments are those of ``log_chance``. Forwards and backwards through the slots, and within each slot through
+    the sources.
+    """
+    n_slots, n_sources = kind.size, move.shape[0]
+    forward = np.empty((n_slots, start.size))
     way, backward, earlier = np.empty((n_sources + 1, start.size)), np.ones(start.size), np.empty(start.size)
     way[n_sources] = start
     for slot in range(n_slots):
-        _likelihood(cells[slot], reach, penalty, shown[slot])
         forward[slot] = way[n_sources]
-        _weigh(forward[slot], shown[slot])
+        _weigh(forward[slot], shown[kind[slot]])
         way[0] = forward[slot]
         _spread_all(way, move)
     for slot in range(n_slots - 1, 0, -1):
-        _weigh(backward, shown[slot])
+        _weigh(backward, shown[kind[slot]])
         way[0] = forward[slot - 1]
         _spread_all(way, move)
         for source in range(n_sources - 1, -1, -1):

@@ -14,6 +14,7 @@ from bica.model.fit import Fit
 from bica.model.goodness import binomial_tails, both_on, complete_rows, pair_tails, pattern_test, signed_deviance
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
+from bica.model.splinters import Splinters
 from bica.model.table_check import LISTED, PAIR_LIMIT
 from bica.model.words import counted, folded, percent
 
@@ -56,6 +57,7 @@ class FitCheck:
     """How well a model fits the table that it was learned from."""
 
     n_samples: float
+    n_sources: int
     n_fitted: int  # numbers fitted by likelihood
     patterns_checked: bool
     n_impossible: float  # rows that the model cannot bring about
@@ -68,6 +70,7 @@ class FitCheck:
     odd_patterns: tuple[OddPattern, ...]  # the worst few of those that are significant
     n_odd_patterns: int
     confused: tuple[Confusion, ...]
+    splinters: Splinters | None  # None unless most sources are parts of others
 
     @classmethod
     def of(cls, fit: Fit, data: PatternCounts) -> FitCheck:
@@ -75,7 +78,8 @@ class FitCheck:
         places = _varying(fit.model, data)
         model, data = _named(fit.model).of_sensors(places), data.project(places.tolist())
         n_fitted, odd_pair, whole = len(_fitted(fit)) + _fitted_noise(fit), _odd_pair(model, data), complete_rows(data)
-        unchecked = cls(data.n_samples, n_fitted, False, 0.0, None, None, None, 0, 0.0, odd_pair, (), 0, ())
+        size, split = (data.n_samples, fit.model.n_sources, n_fitted), Splinters.of(fit.model)
+        unchecked = cls(*size, False, 0.0, None, None, None, 0, 0.0, odd_pair, (), 0, (), split)
         if places.size > PATTERN_LIMIT or not whole.weights.size:
             return unchecked
         chance, histogram = model.pattern_probability(), whole.histogram()
@@ -119,6 +123,10 @@ class FitCheck:
             told.append(f"the model has {counted(self.n_impossible, 'row')} as impossible; fit with noise")
         elif self.p_value <= DOUBT:
             told.append(self._difference())
+        if not self.n_sources and self.p_value <= DOUBT:
+            told.append("no source was found: those rarer than min_probability are left out; give a smaller one")
+        if self.splinters is not None:
+            told.append(self.splinters.words())
         if self.has_too_few_rows:
             told.append(f"too few rows, {self.n_samples:.15g}, to judge {counted(self.n_fitted, 'fitted number')}")
         return told

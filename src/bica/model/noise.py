@@ -33,8 +33,12 @@ class Noise:
         object.__setattr__(self, "false_alarm", _checked_rate("false_alarm", false_alarm))
         object.__setattr__(self, "miss", _checked_rate("miss", miss))
         false_alarms, misses = self.rates(self.n_sensors if self.n_sensors is not None else 1)
-        if (false_alarms + misses >= 1).any():
-            raise ModelError("a sensor's false_alarm and miss rates add up to 1 or more, so it tells nothing")
+        useless = np.flatnonzero(false_alarms + misses >= 1)
+        if useless.size:
+            raise ModelError(
+                f"a sensor's false_alarm and miss rates add up to 1 or more, so it tells nothing: place {useless[0]} "
+                f"has {false_alarms[useless[0]]:g} and {misses[useless[0]]:g}; leave that sensor out"
+            )
 
     @classmethod
     def flips(cls, rate: float) -> Noise:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bica.metrics import match_columns
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from bica.metrics.matching import matching_cost
 from bica.metrics.pairs import aligned
 from bica.model.or_mixture import OrMixture
 
@@ -21,16 +24,32 @@ class Pair:
 def paired_sources(found: OrMixture, truth: OrMixture) -> list[Pair]:
     """True sources in their order, then the found ones that stand for none; a pair shares at least one sensor.
 
+    Equal sources first, then with the fewest wrong cells. The published matching (``match_columns``) would rather leave
+    narrow sources over than wide ones, and may give a true source to a wide wrong one although an equal one is there.
+
     >>> truth = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
     >>> paired_sources(truth.pick([1]), truth)
     [Pair(true=0, found=None, exact=False), Pair(true=1, found=0, exact=True)]
     """
     seen = aligned(found, truth)
-    match = match_columns(seen.mixing, truth.mixing, seen.probability)
-    columns = zip(match.order.tolist(), match.mixing.T, truth.mixing.T, strict=True)
-    pairs = [
-        Pair(j, k if (seen_there & there).any() else None, bool((seen_there == there).all()))
-        for j, (k, seen_there, there) in enumerate(columns)
-    ]
-    spurious = sorted(set(range(found.n_sources)) - {pair.found for pair in pairs})
-    return pairs + [Pair(None, k, False) for k in spurious]
+    equal = _equal_sources(seen, truth)
+    partner = equal | _similar_sources(seen, truth, equal)
+    pairs = [Pair(j, partner.get(j), j in equal) for j in range(truth.n_sources)]
+    return pairs + [Pair(None, k, False) for k in range(seen.n_sources) if k not in set(partner.values())]
+
+
+def _equal_sources(found: OrMixture, truth: OrMixture) -> dict[int, int]:
+    """The found source with the very sensors of each true one, where there is one."""
+    place = {column.tobytes(): k for k, column in enumerate(found.columns)}
+    wanted = [column.tobytes() for column in truth.columns]
+    return {j: place[column] for j, column in enumerate(wanted) if column in place}
+
+
+def _similar_sources(found: OrMixture, truth: OrMixture, equal: dict[int, int]) -> dict[int, int]:
+    """Of the sources without an equal one, those that go together best, if they share a sensor at all."""
+    true_left = np.array([j for j in range(truth.n_sources) if j not in equal], dtype=int)
+    found_left = np.array([k for k in range(found.n_sources) if k not in set(equal.values())], dtype=int)
+    cost = matching_cost(found.mixing[:, found_left], truth.mixing[:, true_left])[: true_left.size, : found_left.size]
+    chosen = zip(*linear_sum_assignment(cost), strict=True)
+    pairs = [(int(true_left[j]), int(found_left[k])) for j, k in chosen]
+    return {j: k for j, k in pairs if (found.mixing[:, k] & truth.mixing[:, j]).any()}

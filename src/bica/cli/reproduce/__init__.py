@@ -11,6 +11,7 @@ COMMANDS = {
         "bica.cli.reproduce.monitoring",
         "Active users watched on a campus, against the number of sniffers.",
     ),
+    "spectrum": ("bica.cli.reproduce.spectrum", "Primary users separated by what ten monitors report."),
 }
 
 
