@@ -25,8 +25,8 @@ HEADER = """# Primary users separated
     python benchmarks/bench_spectrum.py bica-spectrum
 
 10 monitors and 5 to 20 users on 500 m x 500 m, hearing radius 126 m, T = 10 000 slots, activity U(0.005, 0.035) in
-stays of 5 slots; users with the same reach merged, unheard ones left out; {runs} of 50 runs a cell, seeds {first} to
-{last}. "Likelihood in time" is what `bica spectrum fit` does. FindBICA has T1-T3 and, in each cell, the best of its
+stays of 5 slots; users with the same reach merged, unheard ones left out. {runs} of 50 runs a cell: seeds {seeds}.
+"Likelihood in time" is what `bica spectrum fit` does. FindBICA has T1-T3 and, in each cell, the best of its
 least probabilities 0.002, 0.005, 0.01 and 0.02, chosen with the truth in view. All runs are in `spectrum.csv`.
 """
 
@@ -72,7 +72,7 @@ def main():
         HERE.parent / "docs" / "pictures" / "spectrum_errors.png",
         overwrite=True,
     )
-    print(HEADER.format(runs=len(seeds), first=min(seeds), last=max(seeds)))
+    print(HEADER.format(runs=len(seeds), seeds=f"{min(seeds)}-{max(seeds)}"))
     if len(seeds) < N_RUNS:
         print("**Not finished: 50 runs a cell are asked for.**\n")
     print("\n".join(lines_of_targets(by_users)), end="\n\n")
