@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from bica.applications.campus_summary import TITLES
 from bica.report import look
 from bica.report.look import Values, heading, layers, marks_at, styled
 
 import altair as alt  # isort: skip (look.py says first what to install)
 
-MAX = "Max"
+MAX = TITLES["max"]
 LINES = {  # colour, width and dashes; the widest lies below, since the first three nearly coincide
-    "LPR, users known": (look.SKY, 9, [1, 0]),
-    "LPR, Likelihood": (look.BLUE, 2.5, [1, 0]),
-    "LPR, FindBICA": (look.ORANGE, 2.5, [6, 5]),
+    TITLES["users"]: (look.SKY, 9, [1, 0]),
+    TITLES["likelihood"]: (look.BLUE, 2.5, [1, 0]),
+    TITLES["findbica"]: (look.ORANGE, 2.5, [6, 5]),
     MAX: (look.INK, 2.5, [1, 0]),
 }
 BAND_RUNS = 5  # of fewer campuses an interval says next to nothing
