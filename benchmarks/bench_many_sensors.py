@@ -49,7 +49,7 @@ PROBLEMS = [
         (0.05, 0.3),
         n_rival_seeds=3,
     ),
-    Problem("m = n = 4000, 2 %", "≥ 0.99; ≤ 10", 4000, 4000, n_seeds=min(2, N_SEEDS)),
+    Problem("m = n = 4000, 2 %", "≥ 0.99; ≤ 10", 4000, 4000),
 ]
 
 
