@@ -13,7 +13,7 @@ from bica.errors import SettingError
 from bica.estimate.block_learning import FlipSlope, Learned
 from bica.estimate.block_rounds import FlipRate, Round, elected, learn_blocks, lone_blocks, next_round, shifted
 from bica.estimate.blocks import LARGEST, WHOLE, Block
-from bica.estimate.costs import cost_by_size, source_cost
+from bica.estimate.costs import LARGEST_DISCOUNT, cost_by_size, source_cost
 from bica.estimate.lattice import Cells
 from bica.estimate.likelihood import Likelihood
 from bica.estimate.links import Links
@@ -180,11 +180,17 @@ class TestWhatBlocksShare:
 
 
 def test_the_price_of_a_source():
-    cost = cost_by_size(50, 1000, 50)
-    for size, share in [(0, 0.3), (1, 0.3), (2, 0.3), (3, 0.3), (4, 0.6), (5, 0.9), (6, 1.0), (25, 1.0)]:
-        assert cost[size] == pytest.approx(0.5 * np.log(1000) + share * np.log(comb(50, size)))
+    cost = cost_by_size(10, 1000, 10)
+    for size, share in [(0, 0.3), (1, 0.3), (2, 0.3), (3, 0.3), (4, 0.6), (5, 0.9), (6, 1.0), (10, 1.0)]:
+        choices = np.log(comb(10, min(size, 5)))
+        assert cost[size] == pytest.approx(0.5 * np.log(1000) + share * choices)
+    assert source_cost(10, 1000)(np.array([0b1, 0b1010, 1 << 9])).tolist() == [cost[1], cost[2], cost[1]]
+
+
+def test_among_many_sensors_the_discount_of_narrow_sources_ends():
+    cost = cost_by_size(1000, 1000, 1000)
+    assert cost[3] == pytest.approx(0.5 * np.log(1000) + np.log(comb(1000, 3)) - LARGEST_DISCOUNT)
     assert (np.diff(cost) >= 0).all()
-    assert source_cost(50, 1000)(np.array([0b1, 0b1010, 1 << 49])).tolist() == [cost[1], cost[2], cost[1]]
 
 
 @pytest.mark.parametrize("known", [False, True])

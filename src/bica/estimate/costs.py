@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 NARROW_SHARE, NARROW = 0.3, 3
+LARGEST_DISCOUNT = 4.0
 
 
 def cost_by_size(n_sensors: int, n_samples: float, largest: int) -> NDArray[np.float64]:
@@ -19,13 +20,15 @@ def cost_by_size(n_sensors: int, n_samples: float, largest: int) -> NDArray[np.f
     gains the log of their number. A wide source pays that in full: a spurious one that explains a few crowded rows is
     the usual mistake, and a true one is worth far more. Beyond half of the sensors there are fewer sets, but rows in
     which nearly all are on come about too easily to be cheaper. Up to three sensors it pays the share that did best on
-    simulated networks, since a missed source costs as much as a spurious one.
+    simulated networks of ten sensors, since a missed source costs as much as a spurious one. Among thousands of sensors
+    no share is enough, so the discount has an end.
     """
     size = np.arange(largest + 1)
     chosen = np.minimum(size, n_sensors // 2)
     choices = gammaln(n_sensors + 1) - gammaln(chosen + 1) - gammaln(n_sensors - chosen + 1)
     share = np.minimum(1.0, NARROW_SHARE * (1 + np.maximum(0, size - NARROW)))
-    cost: NDArray[np.float64] = 0.5 * math.log(max(n_samples, 2.0)) + share * choices
+    discount = np.minimum((1 - share) * choices, LARGEST_DISCOUNT)
+    cost: NDArray[np.float64] = 0.5 * math.log(max(n_samples, 2.0)) + choices - discount
     return cost
 
 
