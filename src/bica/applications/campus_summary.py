@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from bica.applications.campus_experiment import CONTENDERS, LEARNERS, MAX, USERS
 from bica.compare.records import Record
-from bica.compare.summary import LEVEL, Mean, mean_of
+from bica.compare.summary import LEVEL, mean_of
 
 TITLES = {
     USERS: "LPR, users known",
@@ -47,14 +47,8 @@ def _row(values: Values, name: str, campuses: list[int], level: float) -> Record
     shares = [value / values[USERS, seed] for value, seed in zip(own, campuses, strict=True)]
     above = [value - values[MAX, seed] for value, seed in zip(own, campuses, strict=True)]
     parts = {"": mean_of(own, level), "share_": mean_of(shares, level), "above_max_": mean_of(above, level)}
-    row = {f"{part}{end}": value for part, mean in parts.items() for end, value in _ends(mean).items()}
+    row = {f"{part}{end}": value for part, mean in parts.items() for end, value in mean.ends().items()}
     return row | {"n_runs": len(campuses)}
-
-
-def _ends(mean: Mean) -> Record:
-    """The mean with its interval; none of a single campus."""
-    width = mean.half_width if mean.n_runs > 1 else 0.0
-    return {"mean": mean.mean, "low": mean.mean - width, "high": mean.mean + width}
 
 
 def markdown_of_monitoring(means: Sequence[Record]) -> str:

@@ -86,15 +86,14 @@ def fit(
 
     import numpy as np
 
-    from bica.cli.files import check_outputs, write_file
-    from bica.cli.model_table import show_model
-    from bica.cli.screen import note, screen_for
+    from bica.cli.files import check_outputs
+    from bica.cli.model_table import give_model
+    from bica.cli.screen import note
     from bica.cli.waiting import waiting
     from bica.data.patterns import PatternCounts
     from bica.estimate.bootstrap import bootstrap
     from bica.methods import method_named
     from bica.model.diagnosis import Diagnosis
-    from bica.model.files import document_text
 
     check_outputs(force, output)
     learner = method_named(method, **_given(settings))
@@ -108,13 +107,7 @@ def fit(
             found = again.added_to(found)
             if again.n_resamples < n_resamples:
                 note(f"interrupted: {again.n_resamples} of {n_resamples} resamples were done")
-    document = found.document()
-    if output is not None:
-        write_file(output, document_text(document), force)
-    if as_json:
-        write_file("-", document_text(document), force)
-    else:
-        show_model(screen_for(output), document)
+    give_model(found.document(), output, as_json=as_json, force=force)
     if diagnosis.verdict in ("doubtful", "misfit"):
         note(f"warning: {diagnosis.sentences()[0]}")
     if "interrupted" in found.diagnostics:

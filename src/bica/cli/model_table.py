@@ -9,11 +9,24 @@ from rich.table import Table
 from rich.text import Text
 
 from bica.cli.diagnosis_lines import saved_diagnosis, show_verdict
-from bica.model.files import ModelDocument, Rate
+from bica.cli.files import write_file
+from bica.cli.screen import screen_for
+from bica.model.files import ModelDocument, Rate, document_text
 from bica.model.words import counted, folded
 from bica.report.names import harmless
 
 SENSORS_SHOWN = 24
+
+
+def give_model(document: ModelDocument, output: str | None, *, as_json: bool, force: bool) -> None:
+    """The answer of a command that learned a model: into a file if asked, and as JSON or as a table."""
+    text = document_text(document)
+    if output is not None:
+        write_file(output, text, force)
+    if as_json:
+        write_file("-", text, force)
+    else:
+        show_model(screen_for(output), document)
 
 
 def show_model(screen: Console, document: ModelDocument, *, full: bool = False) -> None:

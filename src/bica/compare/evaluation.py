@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from bica.compare.contenders import CONTENDERS
 from bica.compare.problems import Setting, topology_settings
-from bica.compare.summary import CELL, mean_of
+from bica.compare.summary import CELL, best_variants, mean_of
 from bica.compare.task import MEASURES, Task, tasks
 
 Record = dict[str, Any]
@@ -34,10 +32,9 @@ def evaluation_plan(n_runs: int, contenders: Iterable[str] = EVALUATED, *, quick
 def with_best_findbica(records: Sequence[Record]) -> list[Record]:
     """One FindBICA in place of all: for each network and noise level the setting with the lowest mean distance.
 
-    The choice looks at the truth, which favours FindBICA; a user would have to guess. Other contenders get their
-    titles; of the true model only the errors of decoding count.
+    Other contenders get their titles; of the true model only the errors of decoding count.
     """
-    chosen = _best_variants(records)
+    chosen = best_variants(records, FINDBICA, ("network", "flip_rate"))
     lines = []
     for record in records:
         name = record["contender"]
@@ -52,15 +49,6 @@ def _titled(record: Record) -> Record:
     name = record["contender"]
     trivial = dict.fromkeys(measure for measure in MEASURES if not measure.startswith("activity"))
     return record | {"contender": TITLES.get(name, name)} | (trivial if name == TRUTH else {})
-
-
-def _best_variants(records: Sequence[Record]) -> dict[tuple[str, float], str]:
-    distances: dict[tuple[str, float], dict[str, list[float]]] = {}
-    for record in records:
-        if record["contender"] in FINDBICA and record["hamming_distance"] is not None:
-            place = distances.setdefault((record["network"], record["flip_rate"]), {})
-            place.setdefault(record["contender"], []).append(record["hamming_distance"])
-    return {place: min(found, key=lambda name: float(np.mean(found[name]))) for place, found in distances.items()}
 
 
 def mean_times(records: Iterable[Record]) -> list[Record]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,15 @@ class Mean:
     mean: float  # NaN where nothing was measured
     half_width: float  # NaN where there are fewer than two values
     n_runs: int
+
+    def ends(self) -> dict[str, float]:
+        """The mean with the ends of its interval, which is a point where there are fewer than two values.
+
+        >>> Mean(0.5, 0.25, 10).ends()
+        {'mean': 0.5, 'low': 0.25, 'high': 0.75}
+        """
+        width = self.half_width if self.n_runs > 1 else 0.0
+        return {"mean": self.mean, "low": self.mean - width, "high": self.mean + width}
 
 
 def mean_of(values: Sequence[float], level: float = LEVEL) -> Mean:
@@ -55,13 +64,29 @@ def _rows(cell: tuple[Any, ...], members: list[dict[str, Any]], level: float) ->
         values = [record[measure] for record in members if record[measure] is not None]
         if values:
             found = mean_of(values, level)
-            width = 0.0 if np.isnan(found.half_width) else found.half_width
             yield {
                 **dict(zip(CELL, cell, strict=True)),
                 "measure": measure,
-                "mean": found.mean,
-                "low": found.mean - width,
-                "high": found.mean + width,
+                **found.ends(),
                 "n_runs": found.n_runs,
                 "n_failed": failed,
             }
+
+
+def best_variants(
+    records: Iterable[dict[str, Any]], variants: Collection[str], cell: Sequence[str]
+) -> dict[tuple[Any, ...], str]:
+    """Of the contenders ``variants``, the one with the lowest mean distance, for every value of the fields ``cell``.
+
+    The choice looks at the truth, which favours the variants; a user would have to guess.
+
+    >>> far, near = ({"contender": name, "n": 5, "hamming_distance": d} for name, d in [("a", 0.2), ("b", 0.1)])
+    >>> best_variants([far, near], {"a", "b"}, ["n"])
+    {(5,): 'b'}
+    """
+    distances: dict[tuple[Any, ...], dict[str, list[float]]] = {}
+    for record in records:
+        if record["contender"] in variants and record["hamming_distance"] is not None:
+            found = distances.setdefault(tuple(record[part] for part in cell), {})
+            found.setdefault(record["contender"], []).append(record["hamming_distance"])
+    return {place: min(found, key=lambda name: float(np.mean(found[name]))) for place, found in distances.items()}

@@ -138,6 +138,8 @@ class PatternCounts:
         array([2.])
         """
         columns = np.array([self._place(sensor) for sensor in sensors], np.int64)
+        if np.array_equal(columns, np.arange(self.n_sensors)):
+            return self
         names = checked_names([self.sensors[column] for column in columns]) if columns.size else ()
         observed = None if self.observed is None else _chosen(self.observed, columns)
         return PatternCounts._of_chunks([Chunk(_chosen(self.patterns, columns), observed, self.weights)], names)

@@ -28,6 +28,7 @@ class Silences:
 
     def __init__(self, data: PatternCounts) -> None:
         self.data = data
+        self.n_samples = data.n_samples
         self._known: dict[int, float] = {}
         if data.n_sensors <= ALL_AT_ONCE:
             quiet = data.histogram()
@@ -49,7 +50,7 @@ class Silences:
             quiet = self.of(part)
             if quiet == 0.0:
                 return inf
-            rate += (-1) ** part.bit_count() * log(quiet / self.data.n_samples)
+            rate += (-1) ** part.bit_count() * log(quiet / self.n_samples)
             part = part - 1 & sensors
         return rate
 

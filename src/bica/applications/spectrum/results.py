@@ -5,33 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-import numpy as np
-
 from bica.applications.spectrum.experiment import FINDBICA
 from bica.applications.spectrum.learning import METHOD
 from bica.compare.records import Record
-from bica.compare.summary import mean_of
+from bica.compare.summary import best_variants, mean_of
 
 By = Literal["n_users", "n_true"]
 MEASURES = ("hamming_distance", "exact", "activity_error", "activity_error_in_time", "n_found", "f1", "cpu_seconds")
 TITLES = {"likelihood": "Likelihood", METHOD: "Likelihood in time", "truth": "exact model"}
 BEST_FINDBICA = "FindBICA"
+CELL = ("reading", "n_users", "flip_rate")
 
 
 def with_best_findbica(records: Sequence[Record]) -> list[Record]:
     """One FindBICA in place of all: for each number of users and noise the setting with the lowest mean distance.
 
-    The choice looks at the truth, which favours FindBICA; a user would have to guess. Its activity in time is that of
-    the one setting for which it was decoded. Others get their titles.
+    Its activity in time is that of the one setting for which it was decoded. Others get their titles.
     """
     in_time = {_run(record): record["activity_error_in_time"] for record in records if _decoded_findbica(record)}
-    distances: dict[tuple[Any, ...], dict[str, list[float]]] = {}
-    for record in records:
-        if record["contender"] in FINDBICA:
-            distances.setdefault(_cell(record), {}).setdefault(record["contender"], []).append(
-                record["hamming_distance"]
-            )
-    best = {cell: min(found, key=lambda name: float(np.mean(found[name]))) for cell, found in distances.items()}
+    best = best_variants(records, FINDBICA, CELL)
     lines = []
     for record in records:
         name = record["contender"]
@@ -52,7 +44,7 @@ def _decoded_findbica(record: Record) -> bool:
 
 
 def _cell(record: Record) -> tuple[Any, ...]:
-    return record["reading"], record["n_users"], record["flip_rate"]
+    return tuple(record[part] for part in CELL)
 
 
 def means_by(records: Iterable[Record], by: By) -> list[Record]:
@@ -71,18 +63,13 @@ def means_by(records: Iterable[Record], by: By) -> list[Record]:
             "flip_rate": rate,
             "number": number,
             "measure": measure,
-            **_mean([record[measure] for record in members if record[measure] is not None]),
+            **mean_of(values).ends(),
+            "n_runs": len(values),
         }
         for (contender, rate, number), members in sorted(cells.items())
         for measure in MEASURES
-        if any(record[measure] is not None for record in members)
+        if (values := [record[measure] for record in members if record[measure] is not None])
     ]
-
-
-def _mean(values: list[float]) -> Record:
-    found = mean_of(values)
-    width = 0.0 if np.isnan(found.half_width) else found.half_width
-    return {"mean": found.mean, "low": found.mean - width, "high": found.mean + width, "n_runs": found.n_runs}
 
 
 def markdown_of_users(means: Sequence[Record], measure: str, digits: int = 4) -> str:

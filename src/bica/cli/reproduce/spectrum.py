@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from operator import itemgetter
+from typing import Literal
 
 import click
 
 from bica.cli.reproduce.folder import run_in_folder, write_figure
+from bica.cli.reproduce.lines import table_of
 from bica.cli.reproduce.options import experiment_options
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from bica.compare.records import Record
 
 
 @click.command()
@@ -62,21 +58,5 @@ def spectrum(
         return
     screen = screen_for()
     screen.print("share of wrong cells in the mixing, by the number of users:")
-    screen.print(_table(by_users))
-
-
-def _table(means: Sequence[Record]) -> Table:
-    """A line for every method and noise level, a column for every number of users."""
-    from rich import box
-    from rich.table import Table
-
-    rows = [row for row in means if row["measure"] == "hamming_distance"]
-    numbers = sorted({row["number"] for row in rows})
-    table = Table("method", "flips", box=box.SIMPLE_HEAD, pad_edge=False)
-    for number in numbers:
-        table.add_column(str(number), justify="right", no_wrap=True)
-    found = {(row["contender"], row["flip_rate"], row["number"]): row["mean"] for row in rows}
-    for method, rate in sorted({(row["contender"], row["flip_rate"]) for row in rows}):
-        cells = (f"{found[method, rate, n]:.4f}" if (method, rate, n) in found else "-" for n in numbers)
-        table.add_row(method, f"{100 * rate:g} %", *cells)
-    return table
+    distances = [row for row in by_users if row["measure"] == "hamming_distance"]
+    screen.print(table_of(sorted(distances, key=itemgetter("number")), "number"))

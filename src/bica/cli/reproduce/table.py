@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from bica.cli.reproduce.evaluation import evaluated, evaluation_options, table_of
+from bica.cli.reproduce.evaluation import evaluated, evaluation_options
 from bica.cli.reproduce.folder import write_figure
+from bica.cli.reproduce.lines import table_of
 
 
 @click.command()
@@ -26,4 +27,4 @@ def table(output: str, runs: int | None, quick: bool, methods: str | None, jobs:
         return
     screen = screen_for()
     screen.print("mean CPU seconds of a fit on each topology, over all else:")
-    screen.print(table_of(times))
+    screen.print(table_of(times, "network"))

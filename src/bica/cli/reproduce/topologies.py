@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from bica.cli.reproduce.evaluation import evaluated, evaluation_options, table_of
+from bica.cli.reproduce.evaluation import evaluated, evaluation_options
 from bica.cli.reproduce.folder import write_figure
+from bica.cli.reproduce.lines import table_of
 
 
 @click.command()
@@ -33,4 +34,4 @@ def topologies(
     shown = [row for row in means if row["measure"] == "hamming_distance" and row["n_samples"] == largest]
     screen = screen_for()
     screen.print(f"share of wrong cells in the mixing of each topology, from {largest} rows:")
-    screen.print(table_of(shown))
+    screen.print(table_of(shown, "network"))

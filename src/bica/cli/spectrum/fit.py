@@ -34,23 +34,16 @@ def fit(table: str, output: str | None, noise: float | None, force: bool, as_jso
     refuse_two_answers(as_json, output)
 
     from bica.applications.spectrum import Slots, learn_users
-    from bica.cli.files import check_outputs, write_file
-    from bica.cli.model_table import show_model
-    from bica.cli.screen import note, screen_for
+    from bica.cli.files import check_outputs
+    from bica.cli.model_table import give_model
+    from bica.cli.screen import note
     from bica.cli.waiting import waiting
-    from bica.model.files import document_text
     from bica.model.noise import Noise
 
     check_outputs(force, output)
     with waiting("learning the users"):
         found = learn_users(Slots.of(table), noise=None if noise is None else Noise.flips(noise))
-    document = found.document()
-    if output is not None:
-        write_file(output, document_text(document), force)
-    if as_json:
-        write_file("-", document_text(document), force)
-    else:
-        show_model(screen_for(output), document)
+    give_model(found.document(), output, as_json=as_json, force=force)
     if "interrupted" in found.diagnostics:
         raise click.exceptions.Exit(INTERRUPTED)
     if not found.converged:
