@@ -156,6 +156,10 @@ class TestNoiseReport:
         assert wide["interval"][0] == plain["interval"][0]
         assert 0.2 < wide["interval"][1] < 0.25
         assert (wide["flip_rate"], wide["error"]) == (plain["flip_rate"], plain["error"])
+        search.visited.append((search.best.score, 1e-6))  # a rate that is small against the error
+        widest = task.result(search, True).diagnostics["noise"]
+        assert 0.0 <= widest["interval"][0] < plain["interval"][0]
+        assert widest["interval"][1] == wide["interval"][1]
 
 
 def test_a_known_probability_comes_with_the_value_as_its_interval():

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bica.estimate import search
 from bica.estimate.costs import cost_by_size
 from bica.estimate.lattice import Surface
 from bica.estimate.noise_shape import NoiseShape
@@ -172,6 +173,13 @@ def both_searches(seed, n_samples=2000):
     return (set(found.sources.tolist()), found.score), (set(best.fit.point.sources.tolist()), best.score)
 
 
+@pytest.fixture
+def one_price(monkeypatch):
+    """Blocks pay half a log of the rows for every rate: so does the other search then."""
+    monkeypatch.setattr(search, "evidence_correction", lambda *_, **__: 0.0)
+
+
+@pytest.mark.usefixtures("one_price")
 def test_it_finds_what_the_search_without_blocks_finds():
     """The same sources; both end within half a thousandth of the top (seeds 1000 to 1149: all, to 0.0005)."""
     for seed in range(25):
@@ -180,6 +188,7 @@ def test_it_finds_what_the_search_without_blocks_finds():
         assert abs(score - best) < 1e-3
 
 
+@pytest.mark.usefixtures("one_price")
 def test_with_few_rows_it_nearly_does():
     """Exchanging two sources at once is left out here (seeds 1000 to 1149: 4 sets differ, by 1.9 at most)."""
     results = [both_searches(seed, 60) for seed in range(25)]

@@ -18,16 +18,17 @@ def noise_report(search: Search, fit: Refit, errors: StandardErrors) -> dict[str
     """The estimate as plain values; rates of several sensors are told by their mean, and one by one.
 
     Which sources there are decides how much is left for the noise to explain. So the interval covers the rates of
-    every set of sources visited by the search whose score is within log 20 = 3.0 of the best, each with the sampling
-    error of the best.
+    every set of sources visited by the search whose score is within log 20 = 3.0 of the best, each with as much below
+    and above as the best has.
     """
     noise = fit.point.noise
     if not noise.size:
         return {"estimated": False}
     rate, error = float(noise.mean()), errors.mean_noise
-    ends = [_interval(search, fit, rate, error), *(chance_interval(other, error) for other in _as_good(search))]
+    low, high = _interval(search, fit, rate, error)
+    others = [rate, *_as_good(search)]
     told: dict[str, Any] = {"estimated": True, "flip_rate": rate, "error": error}
-    told["interval"] = [min(low for low, _ in ends), max(high for _, high in ends)]
+    told["interval"] = [max(0.0, low + min(others) - rate), min(1.0, high + max(others) - rate)]
     if noise.size > 1:
         each = [chance_interval(*pair) for pair in zip(noise.tolist(), errors.noise.tolist(), strict=True)]
         told["sensors"] = {"flip_rate": noise.tolist(), "error": errors.noise.tolist(), "interval": each}

@@ -1,4 +1,7 @@
-"""Which sources there are: a search over sets of sources for the best penalised likelihood.
+"""Which sources there are: a search over sets of sources for the best score.
+
+The score of a set is its log-likelihood minus the price of its sources, corrected by how well the rows tell their rates
+(see ``evidence``). That takes a refit; until then the correction of the best so far serves as a forecast.
 
 It starts with no source at all, where noise alone explains every row, so the noise comes down from the high side as
 sources are added; a start near zero would explain every odd row by a source of its own and never get rid of it. Then
@@ -13,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bica.estimate.evidence import evidence_correction
 from bica.estimate.lattice import Point, Sets, Surface
 from bica.estimate.refit import BetaPrior, Refit, refit
 from bica.progress import report
@@ -24,6 +28,7 @@ IN_DOUBT = 30.0  # a source whose loss costs more log-likelihood than this is th
 SMALL_LATTICE, FEW_SOURCES = 12, 24  # sensors and sources up to which exchanging two sources at once is cheap
 FEW_FOUND = 2  # unknown sources
 BETTER = 1e-6
+SURPRISE = 3.0  # by how much one move may change the correction
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +47,8 @@ class Found:
     """A set of sources with its best rates, and what it is worth."""
 
     fit: Refit
-    score: float  # log-likelihood plus log prior minus the cost of the sources
+    score: float  # log-likelihood plus log prior minus the cost of the sources, corrected
+    correction: float
 
 
 class Search:
@@ -64,7 +70,9 @@ class Search:
         self.sizes = _sets_by_size(allowed)
         self.turn = 0  # whose turn it is to be exchanged
         self.visited: list[tuple[float, float]] = []  # score and mean noise of every set of sources tried to the end
-        self.best = self._refitted(surface.at(start.sources, start.rate, start.noise), start.free)
+        first = surface.at(start.sources, start.rate, start.noise)
+        fit = refit(surface, first, start.free, prior, n_known=start.n_known, exact=True)
+        self.best = self._noted(self._judged(fit))
 
     def run(self) -> Found:
         """Add, drop and exchange until nothing helps; ``best`` holds the best so far at any time."""
@@ -74,11 +82,29 @@ class Search:
         return self.best
 
     def _refitted(self, start: Point, free: NDArray[np.bool_], needed: float = -np.inf) -> Found:
-        needed += float(self.cost(start.sources[self.n_known :]).sum())
+        """With its best rates; a new best is looked at to the last digit, so that ways to it make no difference."""
+        needed += float(self.cost(start.sources[self.n_known :]).sum()) - self.best.correction - SURPRISE
         fit = refit(self.surface, start, free, self.prior, needed=needed, n_known=self.n_known)
-        found = Found(fit, self._score(fit.point, fit.free))
-        self.visited.append((found.score, float(np.mean(fit.point.noise)) if fit.point.noise.size else 0.0))
+        found = self._judged(fit)
+        if found.score > self.best.score:
+            fit = refit(self.surface, fit.point, fit.free, self.prior, n_known=self.n_known, exact=True)
+            found = self._judged(fit)
+        return self._noted(found)
+
+    def _noted(self, found: Found) -> Found:
+        noise = found.fit.point.noise
+        self.visited.append((found.score, float(np.mean(noise)) if noise.size else 0.0))
         return found
+
+    def _judged(self, fit: Refit) -> Found:
+        rates = np.flatnonzero(fit.free)
+        correction = evidence_correction(
+            fit.information[np.ix_(rates, rates)],
+            fit.point.rate[rates],
+            self.surface.cells.n_samples + self.prior.n_rows,
+            given_prior=bool(self.prior.n_rows),
+        )
+        return Found(fit, self._plain_score(fit.point, fit.free) + correction, correction)
 
     def _improves(self, found: Found) -> bool:
         if found.score <= self.best.score + BETTER:
@@ -104,7 +130,7 @@ class Search:
         if not candidates.size:
             return
         gain, probability = self.surface.additions(point, candidates)
-        forecast = self._score(point, free) + gain - self.cost(candidates)
+        forecast = self._plain_score(point, free) + self.best.correction + gain - self.cost(candidates)
         for place in np.argsort(-forecast, kind="stable")[:TRIED]:
             if forecast[place] < bar:
                 return
@@ -112,7 +138,7 @@ class Search:
             rate = np.append(point.rate, -np.log1p(-probability[place]))
             yield self.surface.at(sources, rate, point.noise), np.append(free, True)
 
-    def _score(self, point: Point, free: NDArray[np.bool_]) -> float:
+    def _plain_score(self, point: Point, free: NDArray[np.bool_]) -> float:
         objective = point.log_likelihood + self.prior.log_density(point.rate[free])
         return objective - float(self.cost(point.sources[self.n_known :]).sum())
 
