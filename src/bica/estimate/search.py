@@ -28,7 +28,7 @@ IN_DOUBT = 30.0  # a source whose loss costs more log-likelihood than this is th
 SMALL_LATTICE, FEW_SOURCES = 12, 24  # sensors and sources up to which exchanging two sources at once is cheap
 FEW_FOUND = 2  # unknown sources
 BETTER = 1e-6
-SURPRISE = 3.0  # by how much one move may change the correction
+SURPRISE = 1.0  # by how much one move may change the correction
 
 
 @dataclass(frozen=True, slots=True, eq=False)
