@@ -33,7 +33,7 @@ def _sizes(_: click.Context, __: click.Parameter, text: str | None) -> tuple[int
     "--sniffers",
     callback=_sizes,
     metavar="N,N,...",
-    help="How many take part.  [default: 5,7,9,...,21; quick: 5,13,21]",
+    help="How many take part.  [default: 5,7,...,17,21; quick: 5,13,21]",
 )
 def monitoring(
     output: str, runs: int | None, quick: bool, jobs: int | None, as_json: bool, sniffers: tuple[int, ...] | None
