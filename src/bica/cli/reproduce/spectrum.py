@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
-from typing import Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from bica.cli.reproduce.folder import run_in_folder, write_figure
-from bica.cli.reproduce.lines import table_of
 from bica.cli.reproduce.options import experiment_options
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bica.compare.records import Record
 
 
 @click.command()
@@ -58,5 +62,22 @@ def spectrum(
         return
     screen = screen_for()
     screen.print("share of wrong cells in the mixing, by the number of users:")
-    distances = [row for row in by_users if row["measure"] == "hamming_distance"]
-    screen.print(table_of(sorted(distances, key=itemgetter("number")), "number"))
+    screen.print(_table([row for row in by_users if row["measure"] == "hamming_distance"]))
+
+
+def _table(rows: Sequence[Record]) -> Table:
+    """A line for every noise level and number of users, a column for every method: tall rather than too wide."""
+    from rich import box
+    from rich.table import Table
+
+    found = {(row["flip_rate"], row["number"], row["contender"]): row["mean"] for row in rows}
+    methods = list(dict.fromkeys(row["contender"] for row in rows))
+    table = Table("flips", "users", box=box.SIMPLE_HEAD, pad_edge=False)
+    for method in methods:
+        table.add_column(method, justify="right", no_wrap=True)
+    for rate in sorted({row["flip_rate"] for row in rows}):
+        for number in sorted({row["number"] for row in rows}):
+            cells = (found.get((rate, number, method)) for method in methods)
+            table.add_row(f"{100 * rate:g} %", str(number), *("-" if cell is None else f"{cell:.4f}" for cell in cells))
+        table.add_section()
+    return table
