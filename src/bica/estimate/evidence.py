@@ -16,7 +16,7 @@ SOURCE_ODDS = 0.4  # of one more source, before any row was seen
 def evidence_correction(
     information: NDArray[np.float64], rate: NDArray[np.float64], n_samples: float, *, given_prior: bool = False
 ) -> float:
-    """The log evidence beyond the log-likelihood and minus half a log of the rows for every rate.
+    """By how much the log evidence exceeds the log-likelihood minus half a log of the rows for every rate.
 
     ``information`` is that of the rates; no rate is less known afterwards than its prior says. With a prior of the
     user's own, which counts elsewhere, only the information does.
