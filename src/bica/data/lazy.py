@@ -51,7 +51,7 @@ class LazyTable:
         return nw.when(~number.is_nan()).then(number > self.columns.thresholds[sensor])
 
 
-def check_types(schema: nw.Schema) -> None:
+def check_lazy_types(schema: nw.Schema) -> None:
     """Refuse columns that cannot hold 0 and 1 before the engine does any work."""
     for name, kind in schema.items():
         if not (kind.is_numeric() or kind in (nw.Boolean, nw.Unknown)):

@@ -9,14 +9,13 @@ import duckdb
 import narwhals as nw
 from narwhals.exceptions import DuplicateError
 
-from bica.data import lazy, relations
 from bica.data.chunks import Table
 from bica.data.columns import Binarize, Options
 from bica.data.files import open_file
 from bica.data.frames import FrameTable
-from bica.data.lazy import LazyTable
+from bica.data.lazy import LazyTable, check_lazy_types
 from bica.data.matrix_files import table_of_matrix
-from bica.data.relations import Relation, RelationTable
+from bica.data.relations import Relation, RelationTable, check_types
 from bica.data.standard_input import open_standard_input
 from bica.errors import DataError
 
@@ -66,7 +65,7 @@ def _frame_in(x: Any) -> Any:
 
 def _open_relation(relation: duckdb.DuckDBPyRelation, options: Options) -> Table:
     options.refuse_weights("a relation")
-    relations.check_types(relation.columns, relation.types)
+    check_types(relation.columns, relation.types)
     return RelationTable(Relation(relation), options.columns(relation.columns))
 
 
@@ -76,5 +75,5 @@ def _open_lazy(frame: nw.LazyFrame[Any], options: Options) -> Table:
         return _open_relation(native, options)
     options.refuse_weights("a lazy frame")
     schema = frame.collect_schema()
-    lazy.check_types(schema)
+    check_lazy_types(schema)
     return LazyTable(frame, options.columns(schema.names()))

@@ -27,7 +27,7 @@ from bica.model.noise import Noise
 
 LATTICE_SENSORS = 20
 LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together
-FIRST_FLIP_RATE = 0.2
+FIRST_FLIP_RATE = 0.2  # from the high side
 FIRST_PROBABILITY = 0.1
 FINAL: dict[str, Any] = {"tolerance": 1e-9, "exact": True}  # of a refit whose numbers are reported
 CLEAR_NOISE = 1e-3  # below this, known noise explains too little to start a search from

@@ -9,6 +9,7 @@ from bica.data.patterns import PatternCounts
 from bica.estimate.blocks import WHOLE
 from bica.estimate.costs import source_cost
 from bica.estimate.lattice import Cells, Surface
+from bica.estimate.lattice_task import FIRST_FLIP_RATE
 from bica.estimate.links import Links
 from bica.estimate.noise_shape import NoiseShape
 from bica.estimate.refit import BetaPrior
@@ -18,7 +19,6 @@ from bica.progress import tracked
 
 N_BLOCKS = 4
 SENSORS = 8  # of a block; fewer say little about the noise
-FIRST_FLIP_RATE = 0.2  # from the high side
 
 
 def first_flip_rate(data: PatternCounts, links: Links, lowest: float) -> float:
