@@ -20,18 +20,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bica.data.chunks import all_observed
 from bica.data.patterns import PatternCounts
+from bica.data.rows import Rows
 from bica.data.tables import Binarize, open_table
+from bica.diagnose.verdicts import Diagnosis
 from bica.errors import BicaWarning, DataError, InfeasibleError, SettingError
 from bica.estimate.bootstrap import Bootstrap, bootstrap
-from bica.invert.chains import checked_persistence
 from bica.invert.decode import decode
 from bica.invert.explain import Explanations, explain
-from bica.invert.markov import decode_in_time, learn_persistence
 from bica.invert.posterior import LogChance, log_chance, posterior
-from bica.invert.rows import Rows
+from bica.invert.temporal.chains import checked_persistence
+from bica.invert.temporal.decode import decode_in_time, learn_persistence
 from bica.invert.words import approximate, impossible, lower_bounds, unproven
 from bica.methods import method_named, settings_of
-from bica.model.diagnosis import Diagnosis
 from bica.model.fit import Fit, Method
 from bica.model.noise import Noise
 from bica.model.or_mixture import default_sensors

@@ -1,9 +1,45 @@
-"""Options that several commands share."""
+"""What several commands share: their options, models in and files out; a single dash is standard input or output."""
 
+from __future__ import annotations
+
+import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from bica.model.files import ModelDocument
+
+
+def read_model(path: str) -> ModelDocument:
+    """The model in this file, in plain values."""
+    from bica.model.files import parse_document, read_document
+
+    if path == "-":
+        return parse_document(sys.stdin.buffer.read(), "standard input")
+    return read_document(path)
+
+
+def check_outputs(force: bool, *paths: str | None) -> None:
+    """Before the work: refuse what could not be written after it."""
+    from bica.output import check_target
+
+    for path in paths:
+        if path not in (None, "-"):
+            check_target(path, overwrite=force)
+
+
+def write_file(path: str, content: str | bytes, force: bool) -> None:
+    """Write a whole file, or send it to standard output."""
+    from bica.output import write_whole
+
+    if path == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content.encode() if isinstance(content, str) else content)
+    else:
+        write_whole(path, content, overwrite=force)
+
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

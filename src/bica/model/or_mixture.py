@@ -19,12 +19,41 @@ from bica.model.checks import as_bits, as_chances, as_places
 from bica.model.distribution import log_probability, pattern_table
 from bica.model.export import to_networkx
 from bica.model.files import ModelDocument, SourceEntry, read_document, write_document
-from bica.model.names import as_distinct_names, as_name, told_apart
 from bica.model.noise import Noise
-from bica.model.twins import merged_twins
+from bica.text import as_distinct_names, as_name, told_apart
 
 if TYPE_CHECKING:
     import networkx
+
+Names = tuple[str | None, ...]
+
+
+def merged_twins(
+    mixing: NDArray[np.bool_], probability: NDArray[np.float64], names: Names
+) -> tuple[NDArray[np.bool_], NDArray[np.float64], Names]:
+    """Drop empty columns and merge equal ones, keeping the place of the first and the first name.
+
+    >>> merged_twins(np.array([[True, False, True]]), np.array([0.5, 0.3, 0.5]), (None, "b", "c"))
+    (array([[ True]]), array([0.75]), ('c',))
+    """
+    twins: dict[bytes, list[int]] = {}
+    for j, column in enumerate(mixing.T):
+        if column.any():
+            twins.setdefault(np.packbits(column).tobytes(), []).append(j)
+    if len(twins) == mixing.shape[1]:
+        return mixing, probability, names
+    groups = list(twins.values())
+    first_name = tuple(next((names[j] for j in group if names[j] is not None), None) for group in groups)
+    merged = np.array([_either(probability[group]) for group in groups], dtype=np.float64)
+    return mixing[:, [group[0] for group in groups]], merged, first_name
+
+
+def _either(probability: NDArray[np.float64]) -> float:
+    """The chance that at least one of these sources is on; their rates add up."""
+    if probability.size == 1:
+        return float(probability[0])
+    with np.errstate(divide="ignore"):  # a source that is always on has an infinite rate
+        return float(-np.expm1(np.log1p(-probability).sum())) + 0.0  # never -0.0
 
 
 SPARSE_SIZE = 4096  # cells of a mixing matrix from which on it pays to look at its ones only

@@ -5,9 +5,8 @@ import pytest
 
 from bica.applications.spectrum import Field, Propagation, Slots, locate, random_field, random_traffic
 from bica.applications.spectrum.field_files import field_text, read_field
-from bica.applications.spectrum.placed import PlacedUsers
-from bica.applications.spectrum.survey import draw_survey
-from bica.applications.spectrum.traffic import Traffic
+from bica.applications.spectrum.placing import PlacedUsers
+from bica.applications.spectrum.survey import Traffic, draw_survey
 from bica.errors import DataError, SettingError
 from bica.model.or_mixture import OrMixture
 

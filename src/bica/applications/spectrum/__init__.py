@@ -8,14 +8,10 @@
 True
 """
 
-from bica.applications.spectrum.field import Field, random_field
-from bica.applications.spectrum.holes import free_share, quiet_share
-from bica.applications.spectrum.learning import learn_users
-from bica.applications.spectrum.locating import Region, locate
-from bica.applications.spectrum.propagation import Propagation
-from bica.applications.spectrum.slots import Slots
-from bica.applications.spectrum.survey import Survey, draw_survey
-from bica.applications.spectrum.traffic import Traffic, random_traffic
+from bica.applications.spectrum.field import Field, Propagation, random_field
+from bica.applications.spectrum.learning import Slots, learn_users
+from bica.applications.spectrum.placing import Region, free_share, locate, quiet_share
+from bica.applications.spectrum.survey import Survey, Traffic, draw_survey, random_traffic
 
 __all__ = [
     "Field",

@@ -1,0 +1,1 @@
+"""Loops over rows as lists of what is on, for sources of any width."""
