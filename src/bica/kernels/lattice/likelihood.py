@@ -1,8 +1,10 @@
 """The exact likelihood of an OR mixture on the subset lattice, and its derivatives.
 
-Tables of length 2^m: ``hidden`` is the distribution of what is there, ``shown`` of what noisy sensors show. The data
-are cells of the shown table, grouped by which sensors were unobserved; in a group those sensors are summed out.
+Tables have length 2^m: ``hidden`` is the distribution of what is there, ``shown`` that of what noisy sensors show. The
+data are cells of the shown table, grouped by which sensors were unobserved; in a group those sensors are summed out.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,21 @@ from bica.kernels.lattice.subsets import subset_sums, superset_sums
 
 Table = NDArray[np.float64]
 Sets = NDArray[np.int64]
+
+# Newton's method for the probability of one more source
+START_PROBABILITY = 0.05
+NEWTON_STEPS = 40  # at most
+SHRINK = 0.1  # a step to 0 or below goes to this share of the present probability instead
+ALMOST_CERTAIN = 0.98  # a step goes at most halfway there
+SETTLED, SETTLED_FLOOR = 1e-4, 1e-9  # relative and absolute change of the probability that ends it
+
+
+class CellGroups(NamedTuple):
+    """Cells of the lattice that were observed, grouped by which sensors were not."""
+
+    unobserved: Sets  # (n_groups,), bit sets of sensors
+    starts: Sets  # (n_groups + 1,), where the cells of each group begin
+    cells: Sets  # (n_cells,), patterns as bit sets, 0 where unobserved
 
 
 @compiled
@@ -26,7 +43,7 @@ def mix_sources(sources: Sets, probability: NDArray[np.float64], hidden: Table) 
 
 @compiled
 def read_cells(table: Table, unobserved: Sets, starts: Sets, cells: Sets, values: NDArray[np.float64]) -> None:
-    """The chance of every observed cell; the sensors that its group did not observe are summed out.
+    """Make ``values`` the table's value of every observed cell, summed over the sensors that its group did not observe.
 
     A cell with k unobserved sensors takes 2^k additions, the distinct cells of a group at most 2^m together.
     """
@@ -71,7 +88,7 @@ def candidate_gradient(hidden: Table, by_hidden: Table, gradient: Table) -> None
 
 @compiled
 def source_gradient(hidden: Table, by_hidden: Table, sources: Sets) -> NDArray[np.float64]:
-    """The same for a few sources, without subtracting large numbers."""
+    """The same derivative for a few sources only, without subtracting large numbers."""
     gradient = np.zeros(sources.size)
     for j in range(sources.size):
         for s in range(hidden.size):
@@ -128,44 +145,45 @@ def source_derivatives(
     hidden: Table,
     sources: Sets,
     matrices: NDArray[np.float64],
-    cells: tuple[Sets, Sets, Sets],
+    groups: CellGroups,
     derivatives: NDArray[np.float64],
 ) -> None:
-    """Derivatives of the chance of every cell by the rate of every source: the first rows of ``derivatives``."""
+    """Make the first rows of ``derivatives`` those of the probability of every cell by the rate of every source."""
     table = np.empty(hidden.size)
     for j in range(sources.size):
         with_source_on(hidden, sources[j], table)
         table -= hidden
         apply_matrices(table, matrices)
-        read_cells(table, cells[0], cells[1], cells[2], derivatives[j])
+        read_cells(table, groups.unobserved, groups.starts, groups.cells, derivatives[j])
 
 
 @compiled
-def log_chance_derivatives(
+def probability_derivatives(
     hidden: Table,
     shown: Table,
     sources: Sets,
-    rates: tuple[NDArray[np.float64], NDArray[np.float64]],
-    rates_of: tuple[NDArray[np.float64], NDArray[np.float64]],
+    noise_rates: tuple[NDArray[np.float64], NDArray[np.float64]],
+    noise_rates_of: tuple[NDArray[np.float64], NDArray[np.float64]],
     matrices: NDArray[np.float64],
-    cells: tuple[Sets, Sets, Sets],
+    groups: CellGroups,
     derivatives: NDArray[np.float64],
 ) -> None:
-    """Derivatives of the chance of every cell, by the rate of every source, then by every unknown of the noise.
+    """Derivatives of the probability of every cell, by the rate of every source, then by every unknown of the noise.
 
-    ``rates`` are the false-alarm and miss rates, ``rates_of`` how they depend on the unknowns (n_sensors, n_unknown).
+    ``noise_rates`` are the false-alarm and the miss rates, ``noise_rates_of`` their derivatives by the unknowns, each
+    (n_sensors, n_unknown).
     """
-    source_derivatives(hidden, sources, matrices, cells, derivatives)
+    source_derivatives(hidden, sources, matrices, groups, derivatives)
     table = np.empty(hidden.size)
-    for unknown in range(rates_of[0].shape[1]):
+    for unknown in range(noise_rates_of[0].shape[1]):
         table[:] = 0.0
         for sensor in range(matrices.shape[0]):
-            false_alarm, miss = rates[0][sensor], rates[1][sensor]
+            false_alarm, miss = noise_rates[0][sensor], noise_rates[1][sensor]
             for by_miss in range(2):
-                weight = rates_of[by_miss][sensor, unknown]
+                weight = noise_rates_of[by_miss][sensor, unknown]
                 if weight != 0.0:
                     noise_derivative(shown, sensor, false_alarm, miss, by_miss == 1, weight, table)
-        read_cells(table, cells[0], cells[1], cells[2], derivatives[sources.size + unknown])
+        read_cells(table, groups.unobserved, groups.starts, groups.cells, derivatives[sources.size + unknown])
 
 
 @compiled
@@ -173,33 +191,34 @@ def best_additions(
     hidden: Table,
     matrices: NDArray[np.float64],
     candidates: Sets,
-    cells: tuple[Sets, Sets, Sets],
-    chance: NDArray[np.float64],
+    groups: CellGroups,
+    cell_probability: NDArray[np.float64],
     weights: NDArray[np.float64],
     gain: NDArray[np.float64],
     probability: NDArray[np.float64],
 ) -> None:
     """How much each candidate alone would raise the log-likelihood, and at which probability.
 
-    In the probability of one more source the log-likelihood is concave: Newton's method, kept inside (0, 1).
+    With r = (cell probability if the candidate is on) / (present one) - 1, the gain at probability p is the weighted
+    sum of log(1 + p r), which is concave in p: Newton's method finds its top, kept inside (0, 1).
     """
-    table, ratio = np.empty(hidden.size), np.empty(chance.size)
+    table, ratio = np.empty(hidden.size), np.empty(cell_probability.size)
     for c in range(candidates.size):
         with_source_on(hidden, candidates[c], table)
         apply_matrices(table, matrices)
-        read_cells(table, cells[0], cells[1], cells[2], ratio)
+        read_cells(table, groups.unobserved, groups.starts, groups.cells, ratio)
         for k in range(ratio.size):
-            ratio[k] = ratio[k] / chance[k] - 1.0
-        p = 0.05
-        for _ in range(40):
+            ratio[k] = ratio[k] / cell_probability[k] - 1.0
+        p = START_PROBABILITY
+        for _ in range(NEWTON_STEPS):
             slope, curvature = 0.0, 0.0
             for k in range(ratio.size):
                 step = ratio[k] / (1.0 + p * ratio[k])
                 slope += weights[k] * step
                 curvature += weights[k] * step * step
             new = p + slope / curvature if curvature > 0.0 else p
-            new = 0.1 * p if new <= 0.0 else min(new, 0.5 * (p + 0.98))
-            settled = abs(new - p) < 1e-4 * p + 1e-9
+            new = SHRINK * p if new <= 0.0 else min(new, 0.5 * (p + ALMOST_CERTAIN))
+            settled = abs(new - p) < SETTLED * p + SETTLED_FLOOR
             p = new
             if settled:
                 break

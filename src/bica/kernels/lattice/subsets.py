@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from bica.kernels.compiled import compiled
 
 Table = NDArray[np.float64]
-TILE = 1 << 12  # 32 KiB of float64, which fits the fastest cache
+TILE = 1 << 12  # cells: 32 KiB of float64, which fits the fastest cache
+TOGETHER = 3  # sensors that are worked on at once, since alone their slices are too short for vector instructions
+GROUP = 1 << TOGETHER  # cells of their lattice
 
 
 @compiled
@@ -24,11 +26,11 @@ def _add_one_sensor(values: Table, bit: int, sign: float, upwards: bool) -> None
 
 @compiled
 def _add_three_sensors(values: Table, sign: float, upwards: bool) -> None:
-    """The first three sensors at once: alone, their slices are too short for vector instructions."""
-    groups = values.reshape(-1, 8)
+    """The first three sensors at once."""
+    groups = values.reshape(-1, GROUP)
     for k in range(groups.shape[0]):
         for bit in (1, 2, 4):
-            for s in range(8):
+            for s in range(GROUP):
                 if (s & bit != 0) == upwards:
                     groups[k, s] += sign * groups[k, s ^ bit]
 
@@ -36,9 +38,9 @@ def _add_three_sensors(values: Table, sign: float, upwards: bool) -> None:
 @compiled
 def _add_all_sensors(values: Table, sign: float, upwards: bool) -> None:
     bit = 1
-    if values.size >= 8:
+    if values.size >= GROUP:
         _add_three_sensors(values, sign, upwards)
-        bit = 8
+        bit = GROUP
     while bit < values.size:
         _add_one_sensor(values, bit, sign, upwards)
         bit *= 2
