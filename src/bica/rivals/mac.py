@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bica.data.patterns import PatternCounts
 from bica.errors import LimitError, SettingError
 from bica.kernels.bits import Cells
-from bica.kernels.rivals.assignment import assign, best_sets, improve_quiet, noise_weights, quiet_chances
+from bica.kernels.rivals.assignment import assign, best_sets, improve_quiet, noise_weights, quiet_probabilities
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.rivals.counted import (
@@ -136,7 +136,7 @@ class Annealing:
     def _attempt(self, state: AnnealingState, trace: dict[str, list[float]], converged: bool) -> Attempt:
         """Chances below one half become links, noise takes over what is left, and every row gets its best set."""
         reached = state.quiet_one < 0.5
-        quiet_chances(np.where(reached, 0.0, 1.0), self.without, state.quiet)
+        quiet_probabilities(np.where(reached, 0.0, 1.0), self.without, state.quiet)
         score = state.settle_noise(self.settings.end_temperature)
         chosen = np.empty(len(self.cells), np.int64)
         best_sets(self.cells, state.quiet, state.rates, chosen)
@@ -152,7 +152,7 @@ class AnnealingState:
         shape = task.cells.shape[1], task.without.shape[1]
         self.task, self.quiet_one, self.rates = task, quiet_one, rates
         self.quiet, self.ones, self.total = np.empty(shape), np.empty(shape), np.empty(shape[1])
-        quiet_chances(quiet_one, task.without, self.quiet)
+        quiet_probabilities(quiet_one, task.without, self.quiet)
 
     def settle(self, temperature: float, n_steps: int, trace: dict[str, list[float]]) -> bool:
         """Up to so many steps at one temperature; whether the free energy came to rest."""
