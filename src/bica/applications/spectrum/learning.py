@@ -21,10 +21,10 @@ from bica.model.or_mixture import OrMixture
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slots:
-    """One row a slot, all in memory at a bit a cell."""
+    """One row per slot, all in memory at one bit per cell."""
 
     words: Words  # (n_slots, n_words)
-    observed: Words | None  # same shape, bit set where a cell was seen; None: all were
+    observed: Words | None  # same shape, bit set where a cell was observed; None if all were
     sensors: tuple[str, ...]
 
     @staticmethod
@@ -38,8 +38,8 @@ class Slots:
         chunks = list(opened.chunks())
         if not sum(len(chunk.words) for chunk in chunks):
             raise DataError("the table has no rows, so there is nothing to learn from")
-        seen = all_observed(len(opened.sensors))
-        observed = [np.broadcast_to(seen, c.words.shape) if c.observed is None else c.observed for c in chunks]
+        everything = all_observed(len(opened.sensors))
+        observed = [np.broadcast_to(everything, c.words.shape) if c.observed is None else c.observed for c in chunks]
         complete = all(chunk.observed is None for chunk in chunks)
         words = np.vstack([chunk.words for chunk in chunks])
         return Slots(words, None if complete else np.vstack(observed), opened.sensors)
@@ -50,14 +50,14 @@ class Slots:
         return PatternCounts(patterns, weights, self.sensors, None if self.observed is None else observed)
 
 
-METHOD = "likelihood in time"
+METHOD = "likelihood in time"  # as written into model files and results
 
 
 def learn_users(slots: Slots, *, noise: Noise | None = None, n_jobs: int | None = None) -> Fit:
     """Learn users from consecutive slots: first without their order, then with it.
 
-    ``diagnostics["persistence"]`` tells for how many slots on average each user stays active. Ctrl-C keeps the best so
-    far, marked as interrupted.
+    ``diagnostics["persistence"]`` holds the mean number of slots for which each user stays active. Ctrl-C keeps the
+    best so far, marked as interrupted.
 
     >>> rows = [[0, 0]] * 50 + [[1, 1]] * 5 + [[0, 0]] * 40 + [[1, 0]] * 10 + [[0, 0]] * 60 + [[1, 1]] * 5
     >>> learn_users(Slots.of(rows)).model.mixing.astype(int).tolist()
@@ -79,7 +79,7 @@ def learn_users(slots: Slots, *, noise: Noise | None = None, n_jobs: int | None 
 
 
 def _first(counts: PatternCounts, noise: Noise | None) -> Fit:
-    """What the rows tell without their order; nothing where nothing was ever heard."""
+    """What is learned from the rows without their order; no user where nothing was ever heard."""
     if not counts.patterns.any():
         return Fit(OrMixture(np.zeros((counts.n_sensors, 0), bool), [], sensors=counts.sensors))
     method = Likelihood() if noise is None else Likelihood(noise=noise)
