@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bica.kernels.compiled import compiled
 
 Bytes = NDArray[np.uint8]
-Numbers = NDArray[np.int64]
+Integers = NDArray[np.int64]
 
 # what a scan remembers between calls: indices into ``state``
 PLACE, N_PACKETS, N_DAMAGED, N_SKIPPED, SEARCHING, LAST_SECOND, N_TIMELESS, N_HEADERLESS = range(8)
@@ -52,7 +52,7 @@ def start_of_fields(data: Bytes, start: int, header: int) -> int:
 
 
 @compiled
-def radiotap_fields(data: Bytes, start: int, length: int, found: Numbers) -> bool:
+def radiotap_fields(data: Bytes, start: int, length: int, found: Integers) -> bool:
     """Put the frequency (MHz) and the antenna into ``found``, 0 and -1 if absent; False if there is no such header."""
     found[0], found[1] = 0, -1
     if length < 8 or data[start] != 0:
@@ -101,7 +101,7 @@ def starts_again(data: Bytes, place: int, size: int, big: bool, a_second: int, l
 
 @compiled
 def scan_pcap(
-    data: Bytes, last: bool, big: bool, a_second: int, longest: int, link: int, packets: Numbers, state: Numbers
+    data: Bytes, last: bool, big: bool, a_second: int, longest: int, link: int, packets: Integers, state: Integers
 ) -> int:
     """Write packets of classic pcap as rows of ticks, interface, frequency and antenna; return how many."""
     found, n_found, size = np.empty(2, np.int64), 0, data.size
@@ -153,7 +153,7 @@ def block_length(data: Bytes, place: int, big: bool, searching: bool) -> int:
 
 
 @compiled
-def scan_pcapng(data: Bytes, last: bool, big: bool, links: Numbers, packets: Numbers, state: Numbers) -> int:
+def scan_pcapng(data: Bytes, last: bool, big: bool, links: Integers, packets: Integers, state: Integers) -> int:
     """Write packets of pcapng as rows of ticks, interface, frequency and antenna; return how many.
 
     Stops at the header of a section and at the description of an interface, which start at ``state[PLACE]`` then.

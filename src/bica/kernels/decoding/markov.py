@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from bica.kernels.bits import Cells
 from bica.kernels.compiled import compiled
 
-Table = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 
 @compiled
-def _add_penalties(cells: NDArray[np.uint8], reach: NDArray[np.int64], penalty: Table, cost: Table) -> None:
+def _add_penalties(cells: NDArray[np.uint8], reach: NDArray[np.int64], penalty: Floats, cost: Floats) -> None:
     """Add to the cost of every state the penalties of what one slot showed."""
     for sensor in range(cells.size):
         quiet, on = penalty[sensor, cells[sensor], 0], penalty[sensor, cells[sensor], 1]
@@ -26,9 +26,9 @@ def _add_penalties(cells: NDArray[np.uint8], reach: NDArray[np.int64], penalty: 
 def cheapest_moves(
     cells: Cells,
     reach: NDArray[np.int64],
-    penalty: Table,
-    move: Table,
-    cost: Table,
+    penalty: Floats,
+    move: Floats,
+    cost: Floats,
     came_from: NDArray[np.uint16],
 ) -> None:
     """Carry the least cost of every state through the slots of ``cells``; record the state before it in ``came_from``.
@@ -64,7 +64,7 @@ def trace_back(came_from: NDArray[np.uint16], state: int, path: NDArray[np.int64
 
 
 @compiled
-def _spread(probability: Table, move: Table, bit: int, transposed: bool, after: Table) -> None:
+def _spread(probability: Floats, move: Floats, bit: int, transposed: bool, after: Floats) -> None:
     """Apply one source's step, or its transpose, to the probabilities of all states."""
     up, down = (move[1, 0], move[0, 1]) if transposed else (move[0, 1], move[1, 0])
     stays_off, stays_on = move[0, 0], move[1, 1]
@@ -77,7 +77,7 @@ def _spread(probability: Table, move: Table, bit: int, transposed: bool, after: 
 
 
 @compiled
-def _add_moves(before: Table, after: Table, bit: int, move: Table, counts: Table) -> None:
+def _add_moves(before: Floats, after: Floats, bit: int, move: Floats, counts: Floats) -> None:
     """Add to ``counts`` the probability of each of a source's four moves, given what came before and what follows."""
     off_off, off_on, on_off, on_on = 0.0, 0.0, 0.0, 0.0
     for first in range(0, before.size, 2 * bit):
@@ -97,14 +97,14 @@ def _add_moves(before: Table, after: Table, bit: int, move: Table, counts: Table
 
 
 @compiled
-def _spread_all(way: Table, move: Table) -> None:
+def _spread_all(way: Floats, move: Floats) -> None:
     """Move one source after the other: ``way[k]`` becomes the probabilities after the first k have moved."""
     for source in range(move.shape[0]):
         _spread(way[source], move[source], 1 << source, False, way[source + 1])
 
 
 @compiled
-def _weigh(values: Table, weight: Table) -> float:
+def _weigh(values: Floats, weight: Floats) -> float:
     """Multiply the values by the weights, scale them to sum to 1, and return the sum before scaling."""
     total = 0.0
     for state in range(values.size):
@@ -117,7 +117,7 @@ def _weigh(values: Table, weight: Table) -> float:
 
 
 @compiled
-def log_probability(kind: NDArray[np.int64], shown: Table, start: Table, move: Table) -> float:
+def log_probability(kind: NDArray[np.int64], shown: Floats, start: Floats, move: Floats) -> float:
     """The log of the probability of all slots.
 
     ``shown[kind[slot], state]`` is the probability of what a slot showed in a state; ``start[state]`` and ``move`` are
@@ -144,7 +144,7 @@ def log_probability(kind: NDArray[np.int64], shown: Table, start: Table, move: T
 
 
 @compiled
-def expected_moves(kind: NDArray[np.int64], shown: Table, start: Table, move: Table, counts: Table) -> None:
+def expected_moves(kind: NDArray[np.int64], shown: Floats, start: Floats, move: Floats, counts: Floats) -> None:
     """Add to ``counts[source, before, after]`` how often each step is expected, given what all slots showed.
 
     The arguments are those of ``log_probability``. The passes go forwards and backwards through the slots, and within

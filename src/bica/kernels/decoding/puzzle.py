@@ -31,7 +31,7 @@ from bica.kernels.decoding.table import TIE
 
 OFF, ON, OPEN = 0, 1, 2
 ROUNDING = 1e-11  # nats that sums of costs may be off by; far below a tie
-Numbers = NDArray[np.int64]
+Places = NDArray[np.int64]
 Costs = NDArray[np.float64]
 
 
@@ -41,10 +41,10 @@ class Network(NamedTuple):
     The sensors of source j are ``sensors[first_sensor[j]:first_sensor[j + 1]]``, and likewise the sources of a sensor.
     """
 
-    first_sensor: Numbers  # (n_sources + 1,)
-    sensors: Numbers
-    first_source: Numbers  # (n_sensors + 1,)
-    sources: Numbers
+    first_sensor: Places  # (n_sources + 1,)
+    sensors: Places
+    first_source: Places  # (n_sensors + 1,)
+    sources: Places
     source_cost: Costs  # (n_sources,), of switching each source on; negative for a source that is mostly on
 
 
@@ -53,10 +53,10 @@ class Puzzle(NamedTuple):
 
     worth: Costs  # (n_sensors,), what each sensor saves by being on
     state: NDArray[np.int8]  # (n_sources,), OFF, ON or OPEN
-    n_on: Numbers  # (n_sensors,), how many active sources reach it
-    n_open: Numbers  # (n_sensors,), how many open sources reach it
-    trail: Numbers  # (n_sources,), the decided sources, in order
-    length: Numbers  # (1,), how many sources are on the trail
+    n_on: Places  # (n_sensors,), how many active sources reach it
+    n_open: Places  # (n_sensors,), how many open sources reach it
+    trail: Places  # (n_sources,), the decided sources, in order
+    length: Places  # (1,), how many sources are on the trail
 
 
 @compiled
@@ -101,7 +101,7 @@ def _gains(network: Network, puzzle: Puzzle, source: int) -> tuple[float, float]
 
 
 @compiled
-def settle(network: Network, puzzle: Puzzle, members: Numbers) -> None:
+def settle(network: Network, puzzle: Puzzle, members: Places) -> None:
     """Switch on the open members that must gain and off those that cannot, until no more can be decided."""
     changed = True
     while changed:
@@ -155,7 +155,7 @@ def _is_dominated(network: Network, puzzle: Puzzle, source: int, other: int) -> 
 
 
 @compiled
-def drop_dominated(network: Network, puzzle: Puzzle, members: Numbers) -> bool:
+def drop_dominated(network: Network, puzzle: Puzzle, members: Places) -> bool:
     """Switch off open members that another open source can replace; return whether there were any."""
     before = puzzle.length[0]
     for source in members:
@@ -177,7 +177,7 @@ def drop_dominated(network: Network, puzzle: Puzzle, members: Numbers) -> bool:
 
 
 @compiled
-def connected(network: Network, puzzle: Puzzle, start: int, members: Numbers, is_member: NDArray[np.bool_]) -> int:
+def connected(network: Network, puzzle: Puzzle, start: int, members: Places, is_member: NDArray[np.bool_]) -> int:
     """Write ``start`` and all open sources connected with it into ``members``; return how many there are.
 
     Two sources are connected directly if they share a sensor that is not yet on and has a worth other than 0.

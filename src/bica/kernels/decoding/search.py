@@ -36,7 +36,7 @@ from bica.kernels.decoding.puzzle import (
     ROUNDING,
     Costs,
     Network,
-    Numbers,
+    Places,
     Puzzle,
     connected,
     decide,
@@ -60,8 +60,8 @@ class Dual(NamedTuple):
 class Tree(NamedTuple):
     """The branches between the root and the present node, and the best solution so far."""
 
-    source: Numbers  # (n_sources,), the source branched on, by depth
-    mark: Numbers  # (n_sources,), the length of the trail before the branch
+    source: Places  # (n_sources,), the source branched on, by depth
+    mark: Places  # (n_sources,), the length of the trail before the branch
     bound: Costs  # (n_sources,), a lower bound of both sides of the branch
     is_off: NDArray[np.bool_]  # (n_sources,), whether the search is on the second side, where the source is off
     state: NDArray[np.int8]  # (n_sources,), ON and OFF in the best solution
@@ -114,7 +114,7 @@ def _charge(network: Network, puzzle: Puzzle, dual: Dual, sensor: int) -> float:
 
 
 @compiled
-def _start_dual(network: Network, puzzle: Puzzle, dual: Dual, members: Numbers, cells: Numbers) -> None:
+def _start_dual(network: Network, puzzle: Puzzle, dual: Dual, members: Places, cells: Places) -> None:
     """Start with u = 0; a negative cost is a debt, which is paid from the pools as far as they reach."""
     for sensor in cells:
         dual.pool[sensor] = -puzzle.worth[sensor]
@@ -127,7 +127,7 @@ def _start_dual(network: Network, puzzle: Puzzle, dual: Dual, members: Numbers, 
 
 
 @compiled
-def _bounds(network: Network, puzzle: Puzzle, dual: Dual, members: Numbers, cells: Numbers) -> tuple[float, float]:
+def _bounds(network: Network, puzzle: Puzzle, dual: Dual, members: Places, cells: Places) -> tuple[float, float]:
     """The cost with all open members off, and a lower bound of the cost for any choice of them.
 
     Both are relative to all sensors of the part quiet. The bound is the value of the dual solution above.
@@ -158,7 +158,7 @@ def _bounds(network: Network, puzzle: Puzzle, dual: Dual, members: Numbers, cell
 
 
 @compiled
-def _ranks_before(state: NDArray[np.int8], best: NDArray[np.int8], members: Numbers) -> bool:
+def _ranks_before(state: NDArray[np.int8], best: NDArray[np.int8], members: Places) -> bool:
     """Whether ``state`` is preferred in a tie: fewer active sources, then the smaller number that their bits spell.
 
     ``members`` are in rising order; open sources count as off.
@@ -176,7 +176,7 @@ def _ranks_before(state: NDArray[np.int8], best: NDArray[np.int8], members: Numb
 
 
 @compiled
-def _n_active(state: NDArray[np.int8], members: Numbers) -> int:
+def _n_active(state: NDArray[np.int8], members: Places) -> int:
     """How many members are on."""
     count = 0
     for source in members:
@@ -185,7 +185,7 @@ def _n_active(state: NDArray[np.int8], members: Numbers) -> int:
 
 
 @compiled
-def _close_hopeless(network: Network, puzzle: Puzzle, dual: Dual, members: Numbers, room: float) -> None:
+def _close_hopeless(network: Network, puzzle: Puzzle, dual: Dual, members: Places, room: float) -> None:
     """Switch off the open members that, switched on, would raise the bound by more than ``room``."""
     for source in members:
         if puzzle.state[source] == OPEN and _funds(network, puzzle, dual, source) > room:
@@ -193,7 +193,7 @@ def _close_hopeless(network: Network, puzzle: Puzzle, dual: Dual, members: Numbe
 
 
 @compiled
-def _next_branch(network: Network, puzzle: Puzzle, members: Numbers) -> int:
+def _next_branch(network: Network, puzzle: Puzzle, members: Places) -> int:
     """The open member that would gain most if no other open one were switched on; -1 if none is open."""
     chosen, most = -1, -np.inf
     for source in members:
@@ -220,7 +220,7 @@ def _unexplored(tree: Tree, depth: int) -> float:
 
 @compiled
 def _solve_part(
-    network: Network, puzzle: Puzzle, dual: Dual, tree: Tree, members: Numbers, cells: Numbers, n_nodes: int
+    network: Network, puzzle: Puzzle, dual: Dual, tree: Tree, members: Places, cells: Places, n_nodes: int
 ) -> tuple[float, float]:
     """Find the cheapest choice of the open members, into ``tree.state``; return its cost and a lower bound of it.
 
@@ -285,7 +285,7 @@ def _row_cost(network: Network, puzzle: Puzzle, penalty: NDArray[np.float64], ce
 
 
 @compiled
-def _sort(items: Numbers, keys: Numbers) -> None:
+def _sort(items: Places, keys: Places) -> None:
     """Sort a few items by their keys, in place; NumPy's sorts take seconds to compile."""
     for k in range(1, items.size):
         item, key, place = items[k], keys[k], k
@@ -296,7 +296,7 @@ def _sort(items: Numbers, keys: Numbers) -> None:
 
 
 @compiled
-def _cells_of(network: Network, puzzle: Puzzle, members: Numbers, is_listed: NDArray[np.bool_]) -> Numbers:
+def _cells_of(network: Network, puzzle: Puzzle, members: Places, is_listed: NDArray[np.bool_]) -> Places:
     """The sensors that the open members can still change, those with the fewest open sources first."""
     n_edges = 0
     for source in members:

@@ -29,9 +29,9 @@ from bica.kernels.lattice.likelihood import (
     read_cells,
     source_derivatives,
 )
+from bica.kernels.lattice.subsets import Lattice
 
 Vector = NDArray[np.float64]
-Table = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Sets = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -55,7 +55,7 @@ class BlockRows(NamedTuple):
 
 @compiled
 def cell_probabilities(
-    sources: Sets, source_rate: Vector, rows: BlockRows, matrices: Matrix, hidden: Table, probability: Vector
+    sources: Sets, source_rate: Vector, rows: BlockRows, matrices: Matrix, hidden: Lattice, probability: Vector
 ) -> float:
     """The log-likelihood; fills in the distribution of what is there and the probability of every observed cell."""
     mix_sources(sources, -np.expm1(-source_rate), hidden)

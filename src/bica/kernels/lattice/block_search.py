@@ -22,9 +22,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bica.kernels.compiled import compiled
-from bica.kernels.lattice.block_climb import BlockRows, Flags, Matrix, Sets, Table, Vector, cell_probabilities, climb
+from bica.kernels.lattice.block_climb import BlockRows, Flags, Matrix, Sets, Vector, cell_probabilities, climb
 from bica.kernels.lattice.channel import apply_matrices
 from bica.kernels.lattice.likelihood import best_additions, candidate_gradient, spread_cells
+from bica.kernels.lattice.subsets import Lattice
 
 TRIED = 3  # candidates that are refitted before a move is given up
 HOPELESS = 10.0  # nats: a forecast this far below the present score is not tried
@@ -99,7 +100,7 @@ def promising_sets(
     n_known: int,
     rows: BlockRows,
     channel: BlockChannel,
-    tables: tuple[Table, Vector],
+    tables: tuple[Lattice, Vector],
     allowed: Flags,
     size: Sets,
 ) -> Sets:
@@ -174,7 +175,7 @@ def _best_grown(
     fixed: Flags,
     rows: BlockRows,
     matrices: Matrix,
-    tables: tuple[Table, Vector, float],
+    tables: tuple[Lattice, Vector, float],
     cost: Vector,
 ) -> Move:
     """Add the candidates one at a time, the best forecast first; the first that beats ``best_score`` when refitted."""

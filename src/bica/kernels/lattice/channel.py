@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.kernels.compiled import compiled
-from bica.kernels.lattice.subsets import GROUP, TILE, TOGETHER
+from bica.kernels.lattice.subsets import GROUP, TILE, TOGETHER, Lattice
 
 
 @compiled
-def mix_source(table: NDArray[np.float64], sensors: int, probability: float) -> None:
+def mix_source(table: Lattice, sensors: int, probability: float) -> None:
     """Add a source to the distribution: it switches on the bit set ``sensors`` with this probability.
 
     Nothing is ever subtracted, so impossible patterns stay exactly 0 and rare ones keep their digits.
@@ -23,13 +23,12 @@ def mix_source(table: NDArray[np.float64], sensors: int, probability: float) -> 
             table[pattern | sensors] += moved
 
 
-Table = NDArray[np.float64]
 NoiseRates = NDArray[np.float64]  # (n_sensors,), how often each sensor raises a false alarm, or misses
 Matrices = NDArray[np.float64]  # (n_sensors, 2, 2)
 
 
 @compiled
-def _apply_one_sensor(values: Table, bit: int, matrix: NDArray[np.float64]) -> None:
+def _apply_one_sensor(values: Lattice, bit: int, matrix: NDArray[np.float64]) -> None:
     quiet_to_quiet, on_to_quiet = matrix[0, 0], matrix[0, 1]
     quiet_to_on, on_to_on = matrix[1, 0], matrix[1, 1]
     for start in range(0, values.size, 2 * bit):
@@ -41,7 +40,7 @@ def _apply_one_sensor(values: Table, bit: int, matrix: NDArray[np.float64]) -> N
 
 
 @compiled
-def _apply_three_sensors(values: Table, matrices: Matrices) -> None:
+def _apply_three_sensors(values: Lattice, matrices: Matrices) -> None:
     """The first three sensors at once."""
     groups = values.reshape(-1, GROUP)
     for k in range(groups.shape[0]):
@@ -55,7 +54,7 @@ def _apply_three_sensors(values: Table, matrices: Matrices) -> None:
 
 
 @compiled
-def _apply_all_sensors(values: Table, matrices: Matrices) -> None:
+def _apply_all_sensors(values: Lattice, matrices: Matrices) -> None:
     first = 0
     if values.size >= GROUP:
         _apply_three_sensors(values, matrices)
@@ -66,7 +65,7 @@ def _apply_all_sensors(values: Table, matrices: Matrices) -> None:
 
 
 @compiled
-def apply_matrices(values: Table, matrices: Matrices) -> None:
+def apply_matrices(values: Lattice, matrices: Matrices) -> None:
     """Apply the matrix of every sensor, one after the other, to the pairs of values that differ in this sensor only."""
     tile = min(TILE, values.size)
     for start in range(0, values.size, tile):
@@ -81,16 +80,16 @@ def channel_matrices(false_alarm: NoiseRates, miss: NoiseRates) -> Matrices:
     return np.array([[1 - false_alarm, miss], [false_alarm, 1 - miss]]).transpose(2, 0, 1).copy()
 
 
-def apply_channel(values: Table, false_alarm: NoiseRates, miss: NoiseRates) -> None:
+def apply_channel(values: Lattice, false_alarm: NoiseRates, miss: NoiseRates) -> None:
     """Turn the distribution of what is there into the distribution of what is shown."""
     apply_matrices(values, channel_matrices(false_alarm, miss))
 
 
-def apply_channel_transposed(values: Table, false_alarm: NoiseRates, miss: NoiseRates) -> None:
+def apply_channel_transposed(values: Lattice, false_alarm: NoiseRates, miss: NoiseRates) -> None:
     """Turn a derivative by the distribution of what is shown into one by the distribution of what is there."""
     apply_matrices(values, channel_matrices(false_alarm, miss).transpose(0, 2, 1).copy())
 
 
-def undo_channel(values: Table, false_alarm: NoiseRates, miss: NoiseRates) -> None:
+def undo_channel(values: Lattice, false_alarm: NoiseRates, miss: NoiseRates) -> None:
     """Invert ``apply_channel``; the rates of a sensor must not add up to 1."""
     apply_matrices(values, np.linalg.inv(channel_matrices(false_alarm, miss)).astype(np.float64))

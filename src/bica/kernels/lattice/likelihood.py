@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from bica.kernels.compiled import compiled
 from bica.kernels.lattice.channel import apply_matrices, mix_source
-from bica.kernels.lattice.subsets import subset_sums, superset_sums
+from bica.kernels.lattice.subsets import Lattice, subset_sums, superset_sums
 
-Table = NDArray[np.float64]
 Sets = NDArray[np.int64]
 
 # Newton's method for the probability of one more source
@@ -33,7 +32,7 @@ class CellGroups(NamedTuple):
 
 
 @compiled
-def mix_sources(sources: Sets, probability: NDArray[np.float64], hidden: Table) -> None:
+def mix_sources(sources: Sets, probability: NDArray[np.float64], hidden: Lattice) -> None:
     """Make ``hidden`` the pattern distribution of these sources."""
     hidden[:] = 0.0
     hidden[0] = 1.0
@@ -42,7 +41,7 @@ def mix_sources(sources: Sets, probability: NDArray[np.float64], hidden: Table) 
 
 
 @compiled
-def read_cells(table: Table, unobserved: Sets, starts: Sets, cells: Sets, values: NDArray[np.float64]) -> None:
+def read_cells(table: Lattice, unobserved: Sets, starts: Sets, cells: Sets, values: NDArray[np.float64]) -> None:
     """Make ``values`` the table's value of every observed cell, summed over the sensors that its group did not observe.
 
     A cell with k unobserved sensors takes 2^k additions, the distinct cells of a group at most 2^m together.
@@ -58,7 +57,7 @@ def read_cells(table: Table, unobserved: Sets, starts: Sets, cells: Sets, values
 
 
 @compiled
-def spread_cells(values: NDArray[np.float64], unobserved: Sets, starts: Sets, cells: Sets, table: Table) -> None:
+def spread_cells(values: NDArray[np.float64], unobserved: Sets, starts: Sets, cells: Sets, table: Lattice) -> None:
     """The transpose of ``read_cells``: every cell's value is added to all patterns that it stands for."""
     table[:] = 0.0
     for group in range(unobserved.size):
@@ -72,7 +71,7 @@ def spread_cells(values: NDArray[np.float64], unobserved: Sets, starts: Sets, ce
 
 
 @compiled
-def candidate_gradient(hidden: Table, by_hidden: Table, gradient: Table) -> None:
+def candidate_gradient(hidden: Lattice, by_hidden: Lattice, gradient: Lattice) -> None:
     """The derivative of the log-likelihood by the rate of *every* set of sensors, present or not.
 
     ``by_hidden`` is the derivative by the hidden distribution. Three transforms, whatever the number of sources.
@@ -87,7 +86,7 @@ def candidate_gradient(hidden: Table, by_hidden: Table, gradient: Table) -> None
 
 
 @compiled
-def source_gradient(hidden: Table, by_hidden: Table, sources: Sets) -> NDArray[np.float64]:
+def source_gradient(hidden: Lattice, by_hidden: Lattice, sources: Sets) -> NDArray[np.float64]:
     """The same derivative for a few sources only, without subtracting large numbers."""
     gradient = np.zeros(sources.size)
     for j in range(sources.size):
@@ -97,7 +96,7 @@ def source_gradient(hidden: Table, by_hidden: Table, sources: Sets) -> NDArray[n
 
 
 @compiled
-def with_source_on(hidden: Table, source: int, table: Table) -> None:
+def with_source_on(hidden: Lattice, source: int, table: Lattice) -> None:
     """The hidden distribution given that the source is on."""
     table[:] = 0.0
     for s in range(hidden.size):
@@ -106,7 +105,7 @@ def with_source_on(hidden: Table, source: int, table: Table) -> None:
 
 @compiled
 def noise_derivative(
-    shown: Table, sensor: int, false_alarm: float, miss: float, by_miss: bool, weight: float, table: Table
+    shown: Lattice, sensor: int, false_alarm: float, miss: float, by_miss: bool, weight: float, table: Lattice
 ) -> None:
     """Add ``weight`` times the derivative of the shown distribution by one sensor's false-alarm or miss rate."""
     bit = 1 << sensor
@@ -122,7 +121,7 @@ def noise_derivative(
 
 @compiled
 def noise_gradient(
-    shown: Table, by_shown: Table, false_alarm: NDArray[np.float64], miss: NDArray[np.float64]
+    shown: Lattice, by_shown: Lattice, false_alarm: NDArray[np.float64], miss: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The derivative of the log-likelihood by every sensor's false-alarm and miss rate: (n_sensors, 2)."""
     gradient = np.zeros((false_alarm.size, 2))
@@ -142,7 +141,7 @@ def noise_gradient(
 
 @compiled
 def source_derivatives(
-    hidden: Table,
+    hidden: Lattice,
     sources: Sets,
     matrices: NDArray[np.float64],
     groups: CellGroups,
@@ -159,8 +158,8 @@ def source_derivatives(
 
 @compiled
 def probability_derivatives(
-    hidden: Table,
-    shown: Table,
+    hidden: Lattice,
+    shown: Lattice,
     sources: Sets,
     noise_rates: tuple[NDArray[np.float64], NDArray[np.float64]],
     noise_rates_of: tuple[NDArray[np.float64], NDArray[np.float64]],
@@ -188,7 +187,7 @@ def probability_derivatives(
 
 @compiled
 def best_additions(
-    hidden: Table,
+    hidden: Lattice,
     matrices: NDArray[np.float64],
     candidates: Sets,
     groups: CellGroups,

@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 
 from bica.kernels.bits import Words
 from bica.kernels.compiled import compiled
-
-Table = NDArray[np.float64]
+from bica.kernels.lattice.subsets import Lattice
 
 
 @compiled
-def off_probabilities(silence: Table, min_probability: float) -> None:
+def off_probabilities(silence: Lattice, min_probability: float) -> None:
     """Turn silences A(U), all positive, into off-probabilities in place.
 
     A source whose probability is below ``min_probability`` at any step is dropped there: it is off for certain.
@@ -47,7 +46,7 @@ def off_probabilities(silence: Table, min_probability: float) -> None:
 
 @compiled
 def off_probabilities_of_allowed(
-    table: Table, silence: Table, allowed: NDArray[np.bool_], min_probability: float
+    table: Lattice, silence: Lattice, allowed: NDArray[np.bool_], min_probability: float
 ) -> None:
     """The same where silences may be 0 and only ``allowed`` sets may be sources; ``table`` is a copy of ``silence``."""
     surely_off = 1.0 - min_probability

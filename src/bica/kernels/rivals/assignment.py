@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bica.kernels.bits import Cells
 from bica.kernels.compiled import compiled
 
-Table = NDArray[np.float64]
+Floats = NDArray[np.float64]
 Sets = NDArray[np.int64]
 TINY = 1e-300  # keeps logarithms and quotients finite where something is impossible
 NEGLIGIBLE = -40.0  # exp of less than this changes no sum
@@ -21,7 +21,7 @@ CLEARLY_BETTER = 1e-9  # nats: less is a tie, which the smaller set wins
 
 
 @compiled
-def quiet_probabilities(quiet_one: Table, without: Sets, quiet: Table) -> None:
+def quiet_probabilities(quiet_one: Floats, without: Sets, quiet: Floats) -> None:
     """Fill ``quiet``; ``without[k, s]`` is the number of the set s without source k, or -1 where k is not in it."""
     quiet[:, 0] = 1.0
     for s in range(1, quiet.shape[1]):
@@ -35,12 +35,12 @@ def quiet_probabilities(quiet_one: Table, without: Sets, quiet: Table) -> None:
 @compiled
 def assign(
     cells: Cells,
-    weights: Table,
-    quiet: Table,
+    weights: Floats,
+    quiet: Floats,
     noise: tuple[float, float],
     temperature: float,
-    ones: Table,
-    total: Table,
+    ones: Floats,
+    total: Floats,
 ) -> float:
     """Spread every row over the sets, with shares ``probability^(1 / temperature)``; return the free energy.
 
@@ -79,7 +79,7 @@ def assign(
 
 
 @compiled
-def _slope(others: Table, ones: Table, zeros: Table, noise: tuple[float, float], x: float) -> tuple[float, float]:
+def _slope(others: Floats, ones: Floats, zeros: Floats, noise: tuple[float, float], x: float) -> tuple[float, float]:
     """First and second derivative of the expected log-likelihood by one quiet probability ``x``."""
     clear = 1.0 - noise[0] - noise[1]
     first, second = 0.0, 0.0
@@ -93,7 +93,9 @@ def _slope(others: Table, ones: Table, zeros: Table, noise: tuple[float, float],
 
 
 @compiled
-def best_quiet_probability(others: Table, ones: Table, zeros: Table, noise: tuple[float, float], start: float) -> float:
+def best_quiet_probability(
+    others: Floats, ones: Floats, zeros: Floats, noise: tuple[float, float], start: float
+) -> float:
     """Where the expected log-likelihood, which is concave in one quiet probability, is highest within [0, 1].
 
     Newton's method, with halving where a step leaves the bracket.
@@ -120,7 +122,7 @@ def best_quiet_probability(others: Table, ones: Table, zeros: Table, noise: tupl
 
 @compiled
 def improve_quiet(
-    quiet_one: Table, without: Sets, ones: Table, total: Table, noise: tuple[float, float], quiet: Table
+    quiet_one: Floats, without: Sets, ones: Floats, total: Floats, noise: tuple[float, float], quiet: Floats
 ) -> None:
     """One sweep over the sources: each quiet probability at its best, given all others; ``quiet`` is updated."""
     n_sources, n_sensors = quiet_one.shape
@@ -136,7 +138,7 @@ def improve_quiet(
 
 
 @compiled
-def noise_weights(quiet: Table, ones: Table, total: Table, noise: tuple[float, float]) -> tuple[float, float]:
+def noise_weights(quiet: Floats, ones: Floats, total: Floats, noise: tuple[float, float]) -> tuple[float, float]:
     """The expected weight of cells that noise alone decided: those showing 1 and those showing 0."""
     clear = 1.0 - noise[0] - noise[1]
     alarms, misses = 0.0, 0.0
@@ -150,7 +152,7 @@ def noise_weights(quiet: Table, ones: Table, total: Table, noise: tuple[float, f
 
 
 @compiled
-def best_sets(cells: Cells, quiet: Table, noise: tuple[float, float], chosen: Sets) -> None:
+def best_sets(cells: Cells, quiet: Floats, noise: tuple[float, float], chosen: Sets) -> None:
     """Choose the set that explains each row best; of equally good ones the first, which has the fewest sources."""
     n_sensors, n_sets = quiet.shape
     clear = 1.0 - noise[0] - noise[1]

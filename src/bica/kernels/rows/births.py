@@ -19,7 +19,7 @@ There are 2^m columns, so candidates are grown instead of listed:
           the prefixes that a real drop follows, take the one of the largest area weights[k] (k - 1).
 4. accept Candidates in order; the ones that an accepted column explains leave R before the next is tried.
 
-"Rows instead of the lattice" in ARCHITECTURE.md tells what happens to them afterwards.
+"Rows instead of the lattice" in ARCHITECTURE.md says what happens to the columns afterwards.
 """
 
 import numpy as np

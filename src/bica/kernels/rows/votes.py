@@ -16,7 +16,8 @@ from bica.kernels.rows.lists import Lists
 HEARD_SHARE = 0.1  # of the zeros that a sensor's free share suggests, before they are counted
 PRIOR_COUNT = 0.25  # rows added to an expected count, so that one coincidence of rare things is no surprise
 FIRST_ROOM = 64  # entries; arrays that are full are doubled
-BEFORE, SOURCE, STEP = range(3)  # a decision: the one before it on the same sensor, the source, joined (1) or left (-1)
+# a decision: the earlier one on the same sensor, the source, and whether the sensor joined it (1) or left it (-1)
+EARLIER, OWNER, STEP = range(3)
 
 
 @compiled
@@ -81,8 +82,8 @@ def _cover_by_others(
             _add_rows(cover, mark, rows_of, other, 1)
     decision = newest[sensor]
     while decision >= 0:
-        _add_rows(cover, mark, rows_of, decisions[decision, SOURCE], decisions[decision, STEP])
-        decision = decisions[decision, BEFORE]
+        _add_rows(cover, mark, rows_of, decisions[decision, OWNER], decisions[decision, STEP])
+        decision = decisions[decision, EARLIER]
 
 
 @compiled
