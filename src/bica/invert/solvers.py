@@ -168,7 +168,7 @@ def _solve(
 def _or_constraints(links: NDArray[np.bool_], required: NDArray[np.bool_]) -> LinearConstraint:
     """Rows over (y, x): the paper's x <= sum g y and n x >= sum g y, and sum g y >= 1 where x must be 1.
 
-    The second is split into x >= y for each link, which says the same for integers and is tighter in the relaxation.
+    The second is split into x >= y for each link: the same for integers, and it makes a continuous x 1 where y is 1.
     """
     n_sensors = len(links)
     sensor, source = np.nonzero(links)

@@ -61,10 +61,10 @@ class FittedBlock(NamedTuple):
 
 
 class Move(NamedTuple):
-    """What came of a move."""
+    """The outcome of a move."""
 
     is_better: bool
-    fit: FittedBlock  # what was there before if it is not
+    fit: FittedBlock  # the sources after the move; unspecified if it is not better
 
 
 @compiled
