@@ -53,6 +53,7 @@ def _significance(_: click.Context, __: click.Parameter, text: str | None) -> fl
     metavar="estimate|per-sensor|RATE",
     help="How often sensors show the opposite: found, as one rate or one a sensor, or known.",
 )
+@click.option("--temporal", is_flag=True, help="Rows are consecutive slots; learn from their order, too.")
 @binarize_option
 @weights_option
 @click.option(
@@ -71,6 +72,7 @@ def fit(
     method: str,
     binarize: float | dict[str, float] | None,
     weights: str | None,
+    temporal: bool,
     n_resamples: int | None,
     seed: int,
     force: bool,
@@ -89,26 +91,27 @@ def fit(
     from bica.cli.options import check_outputs
     from bica.cli.screen import note, waiting
     from bica.cli.screens.model import give_model
-    from bica.data.patterns import PatternCounts
-    from bica.diagnose.verdicts import Diagnosis
     from bica.estimate.bootstrap import bootstrap
     from bica.methods import method_named
+    from bica.pipeline import learn, read
 
     check_outputs(force, output)
     learner = method_named(method, **_given(settings))
     with waiting("learning the sources"):
-        counts = PatternCounts.of(table, sample_weight=weights, binarize=binarize)
-        found = learner.fit(counts, np.random.default_rng(seed))
-        diagnosis = Diagnosis.of(counts, found)
-        found = diagnosis.added_to(found)
+        learned = learn(
+            read(table, sample_weight=weights, binarize=binarize, temporal=temporal),
+            learner,
+            np.random.default_rng(seed),
+        )
+        found = learned.fit
         if n_resamples is not None and "interrupted" not in found.diagnostics:
-            again = bootstrap(learner, counts, found, n_resamples, np.random.default_rng(seed))
+            again = bootstrap(learner, learned.counts, found, n_resamples, np.random.default_rng(seed))
             found = again.added_to(found)
             if again.n_resamples < n_resamples:
                 note(f"interrupted: {again.n_resamples} of {n_resamples} resamples were done")
     give_model(found.document(), output, as_json=as_json, force=force)
-    if diagnosis.verdict in ("doubtful", "misfit"):
-        note(f"warning: {diagnosis.sentences()[0]}")
+    if learned.diagnosis.verdict in ("doubtful", "misfit"):
+        note(f"warning: {learned.diagnosis.sentences()[0]}")
     if "interrupted" in found.diagnostics:
         raise click.exceptions.Exit(INTERRUPTED)
 
