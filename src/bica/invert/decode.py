@@ -146,6 +146,16 @@ def decode_table(
     return _decoded_chunks(Decoder(model, solver), table, places, nearest)
 
 
+def matched_rows(model: OrMixture, rows: Rows) -> Rows:
+    """The rows with their columns in the order of the model's sensors, matched by name.
+
+    >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "yard"])
+    >>> matched_rows(model, Rows.of([[1, 0]], sensors=["yard", "door"])).cells(2).tolist()
+    [[0, 1]]
+    """
+    return rows.of_sensors(_places(model.sensors, rows.sensors))
+
+
 def _decoded_chunks(decoder: Decoder, table: Table, places: NDArray[np.int64], nearest: bool) -> Iterator[Decoded]:
     everything = all_observed(places.size)
     chunks, n_rows = table.chunks(), 0
