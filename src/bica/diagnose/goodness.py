@@ -11,9 +11,11 @@ from scipy.special import betainc
 from bica.data.chunks import all_observed
 from bica.data.pairs import PairCounts
 from bica.data.patterns import PatternCounts
+from bica.diagnose.table import LISTED, PAIR_LIMIT
 from bica.kernels.lattice.channel import apply_channel, mix_source
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
+from bica.text import counted, folded
 
 Vector = NDArray[np.float64]
 Square = NDArray[np.float64]
@@ -21,6 +23,7 @@ Square = NDArray[np.float64]
 N_DRAWS = 299  # a p-value of 1/300 is the least that can come out
 ENOUGH = 20  # draws as far from the model as the data after which no more are needed
 SEED = 0  # the answer is part of the diagnosis: the same for the same table
+ODD = 0.05  # level at which a single pattern is odd, over all patterns
 LONGEST_RATE = 700.0  # of a source that is always on: exp(-700) is as good as 0
 
 
@@ -148,6 +151,65 @@ def both_on(model: OrMixture) -> Square:
     together: Square = np.outer(shown, shown) + np.outer(seen, seen) * (both_quiet - np.outer(quiet, quiet))
     np.fill_diagonal(together, shown)
     return together
+
+
+@dataclass(frozen=True, slots=True)
+class OddPattern:
+    """A pattern that was seen much more or less often than the model has it."""
+
+    sensors: tuple[str, ...]  # those that are on
+    observed: float
+    expected: float
+    z: float | None  # the signed root of its share in G²; None if the model has the pattern as impossible
+
+    def words(self) -> str:
+        """The pattern and its counts."""
+        on = f"{folded(self.sensors, LISTED)} alone" if self.sensors else "all quiet"
+        return f"{on} ({counted(self.observed, 'row')}, {self.expected:.2g} expected)"
+
+
+@dataclass(frozen=True, slots=True)
+class OddPair:
+    """The two sensors (or one, twice) whose rate of being on together is furthest from the model's."""
+
+    sensors: tuple[str, str]
+    observed: float
+    expected: float
+    p_value: float  # corrected for all sensors and pairs
+
+
+def find_odd_pair(model: OrMixture, data: PatternCounts) -> OddPair | None:
+    """The oddest of all pairs and sensors; None where there are too many to look at."""
+    if not 1 <= data.n_sensors <= PAIR_LIMIT:
+        return None
+    pairs = PairCounts.of(data)
+    p_values = np.triu(pair_tails(model, pairs)) + np.tri(data.n_sensors, k=-1)
+    i, k = np.unravel_index(int(p_values.argmin()), p_values.shape)
+    n_tests = data.n_sensors * (data.n_sensors + 1) // 2
+    return OddPair(
+        (data.sensors[i], data.sensors[k]),
+        float(pairs.both[i, k]),
+        float(pairs.seen[i, k] * both_on(model)[i, k]),
+        min(1.0, n_tests * float(p_values[i, k])),
+    )
+
+
+def find_odd_patterns(chance: Vector, histogram: Vector, sensors: tuple[str, ...]) -> list[OddPattern]:
+    """Patterns whose counts are significant by themselves, over all patterns, the clearest first."""
+    n_samples = histogram.sum()
+    expected = n_samples * chance
+    tails = binomial_tails(np.rint(histogram), np.full(chance.size, np.rint(n_samples)), chance)
+    z = signed_deviance(histogram, expected)
+    odd = np.flatnonzero(tails <= ODD / chance.size)
+    return [
+        OddPattern(
+            tuple(sensor for i, sensor in enumerate(sensors) if pattern >> i & 1),
+            float(histogram[pattern]),
+            float(expected[pattern]),
+            float(z[pattern]) if np.isfinite(z[pattern]) else None,
+        )
+        for pattern in odd[np.argsort(-np.abs(z[odd]), kind="stable")]
+    ]
 
 
 CONFUSED = -0.9  # correlation of two estimates from which on they stand for each other

@@ -8,20 +8,20 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.pairs import PairCounts
 from bica.data.patterns import PatternCounts
 from bica.diagnose.goodness import (
     Confusion,
+    OddPair,
+    OddPattern,
     Splinters,
-    binomial_tails,
     both_on,
     complete_rows,
     confusions,
-    pair_tails,
+    find_odd_pair,
+    find_odd_patterns,
     pattern_test,
-    signed_deviance,
 )
-from bica.diagnose.table import LISTED, PAIR_LIMIT, TableCheck
+from bica.diagnose.table import LISTED, TableCheck
 from bica.model.files import as_json
 from bica.model.fit import Fit
 from bica.model.noise import Noise
@@ -34,32 +34,6 @@ PATTERN_LIMIT = 16  # sensors up to which all patterns are looked at
 LEVEL, DOUBT = 0.01, 0.05  # p-values from which on a fit is refuted, and in doubt
 MISPLACED = 0.02  # a share of the rows that matters; a long table refutes any model in details
 ROWS_A_NUMBER = 5  # fewer rows than this for every fitted number cannot judge it
-ODD = 0.05  # level at which a single pattern is odd, over all patterns
-
-
-@dataclass(frozen=True, slots=True)
-class OddPattern:
-    """A pattern that was seen much more or less often than the model has it."""
-
-    sensors: tuple[str, ...]  # those that are on
-    observed: float
-    expected: float
-    z: float | None  # the signed root of its share in G²; None if the model has the pattern as impossible
-
-    def words(self) -> str:
-        """The pattern and its counts."""
-        on = f"{folded(self.sensors, LISTED)} alone" if self.sensors else "all quiet"
-        return f"{on} ({counted(self.observed, 'row')}, {self.expected:.2g} expected)"
-
-
-@dataclass(frozen=True, slots=True)
-class OddPair:
-    """The two sensors (or one, twice) whose rate of being on together is furthest from the model's."""
-
-    sensors: tuple[str, str]
-    observed: float
-    expected: float
-    p_value: float  # corrected for all sensors and pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +61,17 @@ class FitCheck:
         """Compare a fit with its table; all patterns up to 16 sensors, all pairs up to 2048. Nothing is fitted."""
         places = _varying(fit.model, data)
         model, data = _named(fit.model).of_sensors(places), data.project(places.tolist())
-        n_fitted, odd_pair, whole = len(_fitted(fit)) + _fitted_noise(fit), _odd_pair(model, data), complete_rows(data)
+        n_fitted, odd_pair, whole = (
+            len(_fitted(fit)) + _fitted_noise(fit),
+            find_odd_pair(model, data),
+            complete_rows(data),
+        )
         size, split = (data.n_samples, fit.model.n_sources, n_fitted), Splinters.of(fit.model)
         unchecked = cls(*size, False, 0.0, None, None, None, 0, 0.0, odd_pair, (), 0, (), split)
         if places.size > PATTERN_LIMIT or not whole.weights.size:
             return unchecked
         chance, histogram = model.pattern_probability(), whole.histogram()
-        test, odd = pattern_test(chance, histogram, n_fitted), _odd_patterns(chance, histogram, data.sensors)
+        test, odd = pattern_test(chance, histogram, n_fitted), find_odd_patterns(chance, histogram, data.sensors)
         return replace(
             unchecked,
             patterns_checked=True,
@@ -193,39 +171,6 @@ def _fitted_noise(fit: Fit) -> int:
     if not isinstance(noise, dict) or not noise.get("estimated") or not noise.get("error"):
         return 0
     return fit.model.noise.n_sensors or 1
-
-
-def _odd_pair(model: OrMixture, data: PatternCounts) -> OddPair | None:
-    if not 1 <= data.n_sensors <= PAIR_LIMIT:
-        return None
-    pairs = PairCounts.of(data)
-    p_values = np.triu(pair_tails(model, pairs)) + np.tri(data.n_sensors, k=-1)
-    i, k = np.unravel_index(int(p_values.argmin()), p_values.shape)
-    n_tests = data.n_sensors * (data.n_sensors + 1) // 2
-    return OddPair(
-        (data.sensors[i], data.sensors[k]),
-        float(pairs.both[i, k]),
-        float(pairs.seen[i, k] * both_on(model)[i, k]),
-        min(1.0, n_tests * float(p_values[i, k])),
-    )
-
-
-def _odd_patterns(chance: Vector, histogram: Vector, sensors: tuple[str, ...]) -> list[OddPattern]:
-    """Patterns whose counts are significant by themselves, over all patterns, the clearest first."""
-    n_samples = histogram.sum()
-    expected = n_samples * chance
-    tails = binomial_tails(np.rint(histogram), np.full(chance.size, np.rint(n_samples)), chance)
-    z = signed_deviance(histogram, expected)
-    odd = np.flatnonzero(tails <= ODD / chance.size)
-    return [
-        OddPattern(
-            tuple(sensor for i, sensor in enumerate(sensors) if pattern >> i & 1),
-            float(histogram[pattern]),
-            float(expected[pattern]),
-            float(z[pattern]) if np.isfinite(z[pattern]) else None,
-        )
-        for pattern in odd[np.argsort(-np.abs(z[odd]), kind="stable")]
-    ]
 
 
 def _confused(fit: Fit, model: OrMixture, data: PatternCounts) -> list[Confusion]:
