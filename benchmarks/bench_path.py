@@ -7,6 +7,7 @@ A reader meets every Python function in the order of its first call, on a warm r
 
 import contextlib
 import io
+import itertools
 import sys
 import tempfile
 from collections import Counter
@@ -60,7 +61,7 @@ def report() -> None:
         (folder / "table.csv").write_bytes(csv_bytes(rows, ["a", "b", "c", "d"]))
         fit(folder)  # compiles and imports
         files = first_visits(folder)
-    changes = sum(before != after for before, after in zip(files, files[1:], strict=False))
+    changes = sum(before != after for before, after in itertools.pairwise(files))
     print("# The way of a table of four columns through `bica fit`\n")
     print(f"{len(set(files))} files, {changes} changes of file, {len(files)} functions.\n")
     print("| file | functions |\n| --- | ---: |")
