@@ -5,9 +5,10 @@ from pathlib import Path
 
 import click
 import pytest
+from _pytest.mark import ParameterSet
 
 from bica.cli.app import COMMANDS, app
-from docs.make_screens import BLOCK, TABLE, missing_table, pages, performed, typed
+from docs.make_screens import BLOCK, TABLE, missing_table, pages, performed, performed_section, sections, typed
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-\d+)?")
 GUIDE = (Path(__file__).parents[1] / "docs" / "commands.md").read_text()
@@ -38,17 +39,37 @@ def test_every_command_has_a_screen():
     assert {command.split()[1] for command in commands if command.startswith("bica ")} >= COMMANDS.keys()
 
 
-@pytest.mark.parametrize("path", pages(), ids=lambda path: path.stem)
-def test_the_screens_are_real(path, request, tmp_path, monkeypatch):
+def performed_sections() -> list[ParameterSet]:
+    """Every section with a screen: its page, its number on the page, and its heading as the name of the test."""
+    found = []
+    for path in pages():
+        for number, section in enumerate(sections(path.read_text())):
+            if BLOCK.search(section):
+                heading = re.sub(r"\W+", "-", section.partition("\n")[0]).strip("-")
+                found.append(pytest.param(path, number, id=f"{path.stem}-{heading}"))
+    return found
+
+
+@pytest.mark.parametrize(("path", "number"), performed_sections())
+def test_the_screens_are_real(path, number, request, tmp_path, monkeypatch):
     page = path.read_text()
+    shown = sections(page)[number]
     monkeypatch.chdir(tmp_path)
     if not TABLE.search(page):
-        assert printed(performed(page)) == printed(page)
+        assert printed(performed_section(page, number)) == printed(shown)
         return
     monkeypatch.setenv("BICA_DATA", str(request.getfixturevalue("shared_data")))
     if missing := missing_table(page):
         pytest.skip(missing)
-    check_same(performed(page), page)
+    check_same(performed_section(page, number), shown)
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: path.stem)
+def test_no_screen_is_lost_between_sections(path):
+    page = path.read_text()
+    assert [block.group() for part in sections(page) for block in BLOCK.finditer(part)] == [
+        block.group() for block in BLOCK.finditer(page)
+    ]
 
 
 def printed(text: str) -> str:
