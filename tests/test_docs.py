@@ -11,6 +11,7 @@ from bica.cli.app import COMMANDS, app
 from docs.make_screens import BLOCK, TABLE, missing_table, pages, performed, performed_section, sections, typed
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-\d+)?")
+SLOW = re.compile("bica-reproduce|bica-spectrum-(fit|map)")  # headings whose commands take more than a second
 GUIDE = (Path(__file__).parents[1] / "docs" / "commands.md").read_text()
 
 
@@ -43,10 +44,12 @@ def performed_sections() -> list[ParameterSet]:
     """Every section with a screen: its page, its number on the page, and its heading as the name of the test."""
     found = []
     for path in pages():
-        for number, section in enumerate(sections(path.read_text())):
+        page = path.read_text()
+        for number, section in enumerate(sections(page)):
             if BLOCK.search(section):
                 heading = re.sub(r"\W+", "-", section.partition("\n")[0]).strip("-")
-                found.append(pytest.param(path, number, id=f"{path.stem}-{heading}"))
+                marks = [pytest.mark.slow] if TABLE.search(page) or SLOW.search(heading) else []
+                found.append(pytest.param(path, number, id=f"{path.stem}-{heading}", marks=marks))
     return found
 
 

@@ -77,6 +77,7 @@ def test_table_and_search_find_what_trying_everything_finds(solver):
         np.testing.assert_array_equal(found.feasible, np.isfinite(cost))
 
 
+@pytest.mark.slow
 def test_the_integer_program_finds_the_same_cost():
     for (model, cells), (cost, _) in zip(PROBLEMS, solved(), strict=True):
         found = decode(model, *words_of(cells), solver="program")
@@ -183,6 +184,7 @@ def wide_model(rng, n_blocks, n_sensors=6, n_sources=5):
     return OrMixture(rng.permutation(mixing), probability, Noise.flips(0.05))
 
 
+@pytest.mark.slow
 def test_groups_of_a_wide_model_are_decoded_alone():
     rng = np.random.default_rng(3)
     model = wide_model(rng, n_blocks=15)  # 90 sensors, two words a row
@@ -193,6 +195,7 @@ def test_groups_of_a_wide_model_are_decoded_alone():
     np.testing.assert_array_equal(whole.activity, by_program.activity)  # no two sources cost the same here
 
 
+@pytest.mark.slow
 def test_table_and_search_hold_more_than_64_sources():
     rng = np.random.default_rng(9)
     mixing = np.unique(every_row(7)[1:], axis=0).T  # all 127 columns
