@@ -8,7 +8,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from bica.cli.app import COMMANDS, app
-from docs.make_screens import BLOCK, TABLE, missing_table, pages, performed, performed_section, sections, typed
+from docs.make_screens import BLOCK, TABLE, missing_table, pages, performed, performed_section, sections, steps, typed
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-\d+)?")
 SLOW = re.compile("bica-reproduce|bica-spectrum-(fit|map)")  # headings whose commands take more than a second
@@ -109,3 +109,55 @@ def test_a_wrong_screen_is_noticed(tmp_path, monkeypatch):
     for wrong in ("half of it: 0.7", "all of it: 0.5"):
         with pytest.raises(AssertionError):
             check_same(performed(page), page.replace("\nhalf of it: 0.5", f"\n{wrong}"))
+
+
+PAGE = """# A page
+
+## First
+
+```python first.py
+open("made.txt", "w").write("3")
+print("made")
+```
+
+```console
+$ python first.py
+made
+```
+
+## Aside
+
+```console
+$ python never.py
+```
+
+## Second
+
+```python second.py
+print(open(f"{'made'}.txt").read())
+```
+
+```console
+$ python second.py
+3
+```
+"""
+
+
+def test_a_section_is_performed_after_the_steps_that_make_its_files_and_no_others(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    parts = sections(PAGE)
+    assert performed_section(PAGE, 3) == parts[3]  # never.py, which does not exist, was not asked for
+    assert {path.name for path in tmp_path.iterdir()} == {"first.py", "made.txt", "second.py"}
+
+
+def test_a_wrong_screen_fails_its_own_section_only(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = PAGE.replace("\nmade\n", "\nborrowed\n")
+    assert performed_section(page, 1) != sections(page)[1]
+    assert performed_section(page, 3) == sections(page)[3]
+
+
+def test_files_are_recognised_by_their_names():
+    (command,) = steps("```console\n$ bica fit $BICA_DATA/x/X.csv --noise 0.05 1=ch1.csv -o model.json\n```\n")
+    assert command.names() == {"ch1.csv", "model.json"}
