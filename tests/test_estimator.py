@@ -498,6 +498,7 @@ def test_impossible_rows_cannot_be_explained():
         assert np.isnan(silent.posterior([[1, 0, 0, 0]])).all()
 
 
+@pytest.mark.slow
 def test_scores_of_a_wide_model_are_marked_lower_bounds():
     rng = np.random.default_rng(3)
     model = random_network(120, 120, column_weight=(3, 4), probability=(0.02, 0.1), noise=Noise.flips(0.02), rng=rng)

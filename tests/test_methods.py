@@ -30,6 +30,7 @@ def test_an_unknown_method_is_refused_with_the_choice():
         method_named("magic")
 
 
+@pytest.mark.slow
 def test_the_list_of_names_imports_no_method():
     code = "import sys, bica.methods; assert not any('bica.estimate' in name for name in sys.modules)"
     assert run([sys.executable, "-c", code]).returncode == 0

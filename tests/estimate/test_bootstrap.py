@@ -110,6 +110,7 @@ class TestOfMethods:
         assert found.support[columns.index([0, 1, 1])] == 1.0
         assert 0 < found.support[columns.index([0, 0, 1])] < 1
 
+    @pytest.mark.slow
     def test_errors_agree_with_the_curvature_on_clear_data(self):
         truth = OrMixture([[1, 0, 1], [1, 1, 0], [0, 1, 0], [0, 0, 1]], [0.3, 0.2, 0.1], Noise.flips(0.02))
         data = PatternCounts.of(truth.sample(5000, RNG(2)))

@@ -98,6 +98,7 @@ def test_a_cell_that_was_not_observed_cannot_have_erred():
     assert not found.missed.any()
 
 
+@pytest.mark.slow
 def test_the_first_explanation_of_a_wide_row_is_the_decoded_one():
     rng = np.random.default_rng(2)
     model = random_network(90, 80, probability=(0.01, 0.1), rng=rng)

@@ -110,6 +110,7 @@ class TestWideModels:
         assert off.max() < 1e-2
         assert ((bound.value <= chance.value + 1e-12) & (bound.value > chance.value - 1e-2)).all()
 
+    @pytest.mark.slow
     def test_without_noise_hundreds_of_connected_sensors_are_exact(self):
         rng = np.random.default_rng(8)
         model = random_network(200, 200, probability=(0.01, 0.05), rng=rng)
