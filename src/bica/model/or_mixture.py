@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from bica.data.chunks import packed
 from bica.data.columns import numbered
 from bica.data.patterns import PatternCounts
+from bica.data.rows import Rows
 from bica.errors import LimitError, ModelError
 from bica.kernels.bits import Words
 from bica.model.checks import as_bits, as_chances, as_places
@@ -25,6 +26,11 @@ from bica.text import as_distinct_names, as_name, told_apart
 
 if TYPE_CHECKING:
     import networkx
+
+    from bica.invert.decode import Decoded
+    from bica.invert.explain import Explanations
+    from bica.invert.posterior import Posterior
+    from bica.invert.solvers import Solver
 
 Names = tuple[str | None, ...]
 
@@ -201,31 +207,20 @@ class OrMixture:
         return pattern_table(self.mixing, self.probability, *self.noise.rates(self.n_sensors))
 
     def log_probability(self, data: PatternCounts) -> NDArray[np.float64]:
-        """The log of the chance of each distinct row of ``data``; missing cells may be anything."""
-        self._check_sensors(data.sensors)
-        return log_probability(
-            self.mixing, self.probability, self.noise.rates(self.n_sensors), data.patterns, data.seen()
-        )
+        """The log of the probability of each distinct row of ``data``; missing cells may be anything."""
+        rows = Rows(data.patterns, data.seen(), data.sensors).matched(self.sensors)
+        return log_probability(self.mixing, self.probability, self.noise.rates(self.n_sensors), rows.words, rows.seen)
 
-    def _check_sensors(self, sensors: tuple[str, ...]) -> None:
-        """Names that were made up here match any others; given names must be the same in the same order."""
-        if len(sensors) != self.n_sensors:
-            raise ModelError(f"the model has {self.n_sensors} sensors, but the data have {len(sensors)}")
-        unnamed = numbered(self.n_sensors)
-        if sensors != self.sensors and unnamed not in (sensors, self.sensors):
-            i = next(i for i in range(self.n_sensors) if sensors[i] != self.sensors[i])
-            raise ModelError(
-                f"sensor {i} is {self.sensors[i]!r} in the model but {sensors[i]!r} in the data; "
-                "put the columns in the model's order"
-            )
+    def log_likelihood(self, rows: Any) -> float:
+        """The log of the probability of all rows together; each group of connected sensors may have up to 24.
 
-    def log_likelihood(self, data: Any) -> float:
-        """The log of the chance of all rows of ``data`` together; each group of connected sensors may have up to 24.
+        ``rows`` are a table of any kind, or ``PatternCounts``; missing cells may be anything. Columns are matched with
+        the sensors by name, or taken in order where they have no names.
 
         >>> OrMixture([[1, 1], [0, 1]], [0.2, 0.5]).log_likelihood([[0, 1]])  # the second sensor is never on alone
         -inf
         """
-        counts = PatternCounts.of(data)
+        counts = PatternCounts.of(rows)
         return float(counts.weights @ self.log_probability(counts))
 
     def log_likelihood_if_exact(self, data: PatternCounts) -> float | None:
@@ -234,6 +229,49 @@ class OrMixture:
             return self.log_likelihood(data)
         except LimitError:
             return None
+
+    def decode(self, rows: Any, *, solver: Solver = "auto", nearest: bool = False) -> Decoded:
+        """Find the most probable activity behind each row; missing cells may be anything.
+
+        ``rows`` are a table of any kind, in memory or in a file. Columns are matched with the sensors by name, or taken
+        in order where they have no names. ``solver`` and ``nearest`` are those of ``bica.invert.decode``.
+
+        >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
+        >>> model.decode([[1, 1], [1, None], [0, 0]]).activity.astype(int)
+        array([[0, 1],
+               [0, 1],
+               [0, 0]])
+        """
+        from bica.invert.decode import decode
+
+        given = Rows.of(rows).matched(self.sensors)
+        return decode(self, given.words, given.seen, solver=solver, nearest=nearest)
+
+    def posterior(self, rows: Any) -> Posterior:
+        """Tell how likely each source was on in each row; ``rows`` are those of ``decode``.
+
+        >>> OrMixture([[1, 1], [0, 1]], [0.2, 0.5]).posterior([[1, 0], [1, 1]]).probability
+        array([[1. , 0. ],
+               [0.2, 1. ]])
+        """
+        from bica.invert.posterior import posterior
+
+        given = Rows.of(rows).matched(self.sensors)
+        return posterior(self, given.words, given.seen)
+
+    def explain(self, row: Any, *, k: int = 5) -> Explanations:
+        """Find the ``k`` most probable activities behind one row: its cells in order or by name, or a table of one row.
+
+        >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "yard"])
+        >>> found = model.explain({"yard": 1, "door": 1})
+        >>> found.activity.astype(int), found.probability
+        (array([[0, 1],
+               [1, 1]]), array([0.8, 0.2]))
+        """
+        from bica.invert.explain import explain
+
+        given = Rows.of_one(row).matched(self.sensors)
+        return explain(self, given.words, given.seen, k=k)
 
     def document(self) -> ModelDocument:
         """The model in the plain values of a model file."""
@@ -281,7 +319,14 @@ def in_order(model: OrMixture, value: NDArray[np.float64]) -> tuple[OrMixture, N
 
 
 def load(path: str | Path) -> OrMixture:
-    """Read a model file that ``BICA.save``, ``OrMixture.save`` or ``bica fit`` wrote."""
+    """Read a model file that ``BICA.save``, ``OrMixture.save`` or ``bica fit`` wrote; the model can decode rows.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     OrMixture([[1, 1], [0, 1]], [0.2, 0.5]).save(f"{folder}/model.json")
+    ...     load(f"{folder}/model.json").decode([[1, 0]]).activity
+    array([[ True, False]])
+    """
     return OrMixture.load(path)
 
 

@@ -96,7 +96,7 @@ def fit(
     from bica.pipeline import learn, read
 
     check_outputs(force, output)
-    learner = method_named(method, **_given(settings))
+    learner = method_named(method, n_jobs=-1, **_given(settings))
     with waiting("learning the sources"):
         learned = learn(
             read(table, sample_weight=weights, binarize=binarize, temporal=temporal),
@@ -105,7 +105,7 @@ def fit(
         )
         found = learned.fit
         if n_resamples is not None and "interrupted" not in found.diagnostics:
-            again = bootstrap(learner, learned.counts, found, n_resamples, np.random.default_rng(seed))
+            again = bootstrap(learner, learned.counts, found, n_resamples, np.random.default_rng(seed), n_jobs=-1)
             found = again.added_to(found)
             if again.n_resamples < n_resamples:
                 note(f"interrupted: {again.n_resamples} of {n_resamples} resamples were done")

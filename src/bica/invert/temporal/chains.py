@@ -51,7 +51,8 @@ class Chains:
 def checked_persistence(persistence: ArrayLike, probability: NDArray[np.float64]) -> NDArray[np.float64]:
     """One mean number of slots a source; refuses what no chain with that probability can have."""
     stay = np.asarray(persistence, dtype=float)
-    if stay.shape not in ((), probability.shape) or not (np.isfinite(stay) & (stay >= 1)).all():
+    shaped = stay.shape in ((), probability.shape)
+    if not shaped or not ((stay >= 1) & (np.isfinite(stay) | (probability == 1))).all():  # always on: for ever
         raise SettingError(
             "persistence is the mean number of slots that a source stays on: one number from 1 up, or one a source"
         )
