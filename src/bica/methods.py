@@ -47,10 +47,39 @@ def method_named(name: str, *, spelled: Callable[[str], str] = repr, **settings:
     return method
 
 
+DEFAULTS: dict[str, Any] = {  # of the settings that go to whatever method was chosen
+    "noise": "estimate",
+    "min_probability": None,
+    "significance": 0.05,
+    "known": (),
+    "forbidden": (),
+    "prior": None,
+    "n_sources": None,
+}
+
+
+def chosen_method(method: str | Method, n_jobs: int | None = None, **given: Any) -> Method:
+    """A method by its name or as an object; ``given`` are settings of any method, refused if changed in vain.
+
+    >>> chosen_method("findbica", **{**DEFAULTS, "noise": 0.1}).noise
+    Noise(false_alarm=0.1, miss=0.1)
+    """
+    given = given | {"noise": noise_setting(given["noise"])}
+    changed = {name: value for name, value in given.items() if value != DEFAULTS[name]}
+    if isinstance(method, str):
+        ours = {name: given[name] for name in settings_of(method) if DEFAULTS.get(name) is not None}
+        return method_named(method, n_jobs=n_jobs, **(ours | changed))
+    if isinstance(method, type) or not hasattr(method, "fit"):
+        raise SettingError(f"method is {method!r}; give a name or an object with fit(data, rng)")
+    for setting in changed:
+        raise SettingError(f"{setting} has to be set on the object given as method, which knows its own settings")
+    return method
+
+
 def _refusal(name: str, setting: str, spelled: Callable[[str], str]) -> str:
     others = [repr(other) for other in METHODS if setting in settings_of(other)]
     if not others:
-        return f"method {name!r} has no setting {spelled(setting)}, and no other has it; it knows {', '.join(settings_of(name))}"
+        return f"method {name!r} has no setting {spelled(setting)}; it knows {', '.join(settings_of(name))}"
     return (
         f"method {name!r} has no setting {spelled(setting)}, which is for {', '.join(others)}; "
         f"leave it out, or choose {'that method' if len(others) == 1 else 'one of these'}"

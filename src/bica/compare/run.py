@@ -104,8 +104,9 @@ def run_plan(plan: Sequence[Job], path: str | Path, *, n_jobs: int | None = None
     """Do every job of ``plan`` that ``path`` does not hold yet; return the records of the plan, in its order.
 
     A killed run continues where it was: call again with the same path. ``n_jobs`` processes of one thread each share
-    the work, counted as scikit-learn does (None: one, -1: one per core); one works right here. Ctrl-C lets the jobs at hand finish. In a
-    script, call this under ``if __name__ == "__main__":``, since the processes read the script anew.
+    the work, counted as scikit-learn does: None is one, which works right here, and -1 is one per core. Ctrl-C lets
+    the jobs at hand finish. In a script, call this under ``if __name__ == "__main__":``, since the processes read the
+    script anew.
     """
     n_processes = n_threads(n_jobs)
     file = RecordFile(path)

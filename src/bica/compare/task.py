@@ -37,7 +37,7 @@ class Contender:
         """The method, told the true number of sources if it cannot do without."""
         if self.method is None:
             return None
-        told = {"n_sources": n_sources} if needs_n_sources(self.method) else {}
+        told: dict[str, Any] = {"n_sources": n_sources} if needs_n_sources(self.method) else {}
         return method_named(self.method, **told, **self.settings)
 
     @property

@@ -64,6 +64,15 @@ class Fit:
     def _errors(self) -> NDArray[np.float64]:
         return np.full(self.model.n_sources, np.nan) if self.probability_error is None else self.probability_error
 
+    def persistence(self) -> NDArray[np.float64] | None:
+        """For how many slots each source stays on, on average (infinity: always); None where the order was not used.
+
+        >>> Fit(OrMixture([[1], [1]], [0.5]), diagnostics={"persistence": [None]}).persistence()
+        array([inf])
+        """
+        stays = self.diagnostics.get("persistence")
+        return None if stays is None else np.array([np.inf if stay is None else stay for stay in stays], float)
+
     def document(self) -> ModelDocument:
         """The fit in the plain values of a model file."""
         given = self.model.document()
@@ -111,7 +120,14 @@ def _checked_errors(values: Any, n_sources: int) -> NDArray[np.float64]:
 
 
 class Method(Protocol):
-    """Settings plus one verb: learn a model from counted rows, with chance from ``rng`` alone."""
+    """Settings plus one verb: learn a model from counted rows, with chance from ``rng`` alone.
+
+    A method that can make use of the order of rows may offer a second verb, ``fit_in_order(rows: Rows, rng) -> Fit``,
+    for rows that are consecutive slots. It notes among the diagnostics of its fit, in plain values, ``"persistence"``
+    (for how many slots each source stays on, on average, in the order of the sources; None: always) and ``"in_time"``
+    (the sources ``"added"`` and ``"dropped"`` because of the order, each as the list of its sensors). Who has such
+    rows (``bica.pipeline``) calls it where it exists, and ``fit`` where it does not.
+    """
 
     def fit(self, data: PatternCounts, rng: np.random.Generator) -> Fit:
         """Return a new value; the method itself stays as it was."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from bica.invert.solvers import Solver
 
 Names = tuple[str | None, ...]
+Number = TypeVar("Number", np.float64, np.int64)
 
 
 def merged_twins(
@@ -220,7 +221,7 @@ class OrMixture:
         >>> OrMixture([[1, 1], [0, 1]], [0.2, 0.5]).log_likelihood([[0, 1]])  # the second sensor is never on alone
         -inf
         """
-        counts = PatternCounts.of(rows)
+        counts = rows.counts() if isinstance(rows, Rows) else PatternCounts.of(rows)
         return float(counts.weights @ self.log_probability(counts))
 
     def log_likelihood_if_exact(self, data: PatternCounts) -> float | None:
@@ -306,7 +307,7 @@ class OrMixture:
         return to_networkx(self)
 
 
-def in_order(model: OrMixture, value: NDArray[np.float64]) -> tuple[OrMixture, NDArray[np.float64]]:
+def in_order(model: OrMixture, value: NDArray[Number]) -> tuple[OrMixture, NDArray[Number]]:
     """The model with its sources by falling probability, then by their sensors, and the value of each source.
 
     >>> model, error = in_order(OrMixture([[1, 1], [0, 1]], [0.2, 0.5]), np.array([0.1, 0.3]))

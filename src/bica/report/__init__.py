@@ -5,8 +5,8 @@ that draw are optional (``pip install "bica[report]"``) and are loaded with the 
 
 >>> from bica import OrMixture, report
 >>> chart = report.mixing_chart(OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "yard"]))
->>> sorted(chart.to_dict())[:3]
-['$schema', 'background', 'config']
+>>> [len(part["layer"]) for part in chart.to_dict()["hconcat"]]
+[2, 2]
 >>> from tempfile import TemporaryDirectory
 >>> with TemporaryDirectory() as folder:
 ...     report.save_picture(chart, f"{folder}/model.svg")

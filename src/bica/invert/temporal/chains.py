@@ -57,7 +57,8 @@ def checked_persistence(persistence: ArrayLike, probability: NDArray[np.float64]
             "persistence is the mean number of slots that a source stays on: one number from 1 up, or one a source"
         )
     stay = np.broadcast_to(stay, probability.shape)
-    short = np.flatnonzero((probability < 1) & (probability > (1 + 1e-9) * (1 - probability) * stay))
+    moving = probability < 1
+    short = np.flatnonzero(moving & (probability > (1 + 1e-9) * (1 - probability) * np.where(moving, stay, 1.0)))
     if short.size:
         source = short[0]
         raise SettingError(
