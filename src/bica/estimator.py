@@ -315,9 +315,10 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     def _learn(self, data: Data) -> Self:
         learned = learn(data, self._method(), _generator(self.random_state))
         self._counts_so_far = learned.counts
+        self._set_fit(learned.fit)
         if learned.diagnosis.verdict == "misfit":
             warnings.warn(f"{learned.diagnosis.reasons[0]}; {AFTER_A_MISFIT}", MisfitWarning, stacklevel=3)
-        return self._set_fit(learned.fit)
+        return self
 
     def _set_fit(self, fit: Fit) -> Self:
         self.fit_, self.model_ = fit, fit.model
@@ -330,6 +331,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.log_likelihood_ = fit.log_likelihood
         self.n_iter_ = fit.n_iter
         self.diagnostics_ = dict(fit.diagnostics)
+        self.__dict__.pop("persistence_", None)  # of an earlier fit
         return self
 
     def _check_rows_known(self, what: str) -> None:
