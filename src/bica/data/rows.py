@@ -118,7 +118,11 @@ class Rows:
         return Rows(taken[0], taken[1], names)
 
     def matched(self, sensors: tuple[str, ...]) -> Rows:
-        """The same rows with their columns in the order of these sensors of a model, as ``places_of`` finds them."""
+        """The rows with their columns in the order of a model's sensors, matched by name where both have names.
+
+        >>> Rows.of([[1, 0]], sensors=["yard", "door"]).matched(("door", "yard")).cells(2).tolist()
+        [[0, 1]]
+        """
         places = places_of(sensors, self.sensors)
         return self if (places == np.arange(len(self.sensors))).all() else self.of_sensors(places)
 

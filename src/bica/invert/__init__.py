@@ -9,14 +9,14 @@ take rows as bit sets, which ``Rows`` reads once for all of them; rows in time a
 >>> invert.decode(model, rows.words, rows.seen).activity.astype(int)
 array([[1, 0],
        [0, 1]])
->>> invert.log_chance(model, rows.words, rows.seen).value.round(2)
+>>> invert.log_probability(model, rows.words, rows.seen).value.round(2)
 array([-2.3 , -0.69])
 """
 
 from bica.data.rows import Rows
 from bica.invert.decode import Decoded, Decoder, decode, decode_table
 from bica.invert.explain import Explanations, explain
-from bica.invert.posterior import LogChance, Posterior, log_chance, posterior
+from bica.invert.posterior import LogProbability, Posterior, log_probability, posterior
 from bica.invert.temporal.decode import DecodedInTime, decode_in_time, learn_persistence
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "DecodedInTime",
     "Decoder",
     "Explanations",
-    "LogChance",
+    "LogProbability",
     "Posterior",
     "Rows",
     "decode",
@@ -32,6 +32,6 @@ __all__ = [
     "decode_table",
     "explain",
     "learn_persistence",
-    "log_chance",
+    "log_probability",
     "posterior",
 ]

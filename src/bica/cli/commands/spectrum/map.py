@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bica.cli.commands.spectrum.options import propagation_of, radio_options
+from bica.cli.commands.spectrum import propagation_of, radio_options
 from bica.cli.options import force_option, json_option, output_option
 
 if TYPE_CHECKING:
