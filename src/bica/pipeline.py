@@ -80,8 +80,8 @@ def learn(data: Data, method: Method, rng: np.random.Generator) -> Learned:
 def _in_order(fit: Fit) -> Fit:
     """Our methods put their sources in order themselves; anybody's may not."""
     model, order = in_order(fit.model, np.arange(fit.model.n_sources))
-    errors, stays = fit.probability_error, fit.diagnostics.get("persistence")
-    noted = {} if stays is None else {"persistence": [stays[source] for source in order]}
+    errors, stays = fit.probability_error, fit.persistence()
+    noted = {} if stays is None else {"persistence": [float(stay) if stay < np.inf else None for stay in stays[order]]}
     return replace(
         fit,
         model=model,

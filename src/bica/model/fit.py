@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -71,7 +71,14 @@ class Fit:
         array([inf])
         """
         stays = self.diagnostics.get("persistence")
-        return None if stays is None else np.array([np.inf if stay is None else stay for stay in stays], float)
+        if stays is None:
+            return None
+        known = isinstance(stays, Sequence) and len(stays) == self.model.n_sources
+        if not known or not all(stay is None or (isinstance(stay, int | float) and stay >= 1) for stay in stays):
+            raise ModelError(
+                'the diagnostics have a "persistence" that is not one number of slots from 1 up, or null, per source'
+            )
+        return np.array([np.inf if stay is None else stay for stay in stays], dtype=np.float64)
 
     def document(self) -> ModelDocument:
         """The fit in the plain values of a model file."""
