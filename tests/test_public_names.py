@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from inspect import isfunction
 
 import pytest
 
@@ -74,6 +75,7 @@ class TestPublicModules:
         for name in names:
             assert getattr(module, name).__doc__, name
             assert getattr(module, name).__module__.startswith("bica."), name
+            assert not isfunction(getattr(module, name)) or ">>>" in getattr(module, name).__doc__, name
 
     def test_an_unknown_name_is_an_ordinary_error(self, module):
         with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):

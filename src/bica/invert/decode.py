@@ -81,7 +81,12 @@ def decode(
 
 
 class Decoder:
-    """A model prepared for decoding one batch of rows after another; its tables are built once."""
+    """A model prepared for decoding one batch of rows after another; its tables are built once.
+
+    >>> decoder = Decoder(OrMixture([[1, 1], [0, 1]], [0.2, 0.5]))
+    >>> [decoder.decode(np.array([[row]], dtype=np.uint64)).activity.astype(int).tolist() for row in (1, 3)]
+    [[[1, 0]], [[0, 1]]]
+    """
 
     def __init__(self, model: OrMixture, solver: Solver = "auto") -> None:
         if solver not in get_args(Solver):
