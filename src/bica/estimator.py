@@ -68,16 +68,16 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Cells above this threshold are on. Without it, only 0 and 1 can be read.
     temporal : bool or float
         Whether rows are consecutive slots in which sources stay on for a while: then ``fit`` learns from their order,
-        if the method can ("likelihood"; others learn as ever), and ``transform`` decodes all rows together. A number
-        says for how many slots sources stay on, on average; True finds that out, source by source. With it,
-        "likelihood" takes neither ``known``, ``forbidden`` nor ``prior``, and rows cannot be weighted.
+        if the method can ("likelihood"; others learn without it), and ``transform`` decodes all rows together. A
+        number says for how many slots sources stay on, on average, when rows are decoded; True finds that out, source
+        by source. Learning from the order takes neither ``known``, ``forbidden`` nor ``prior``, and no weights.
     n_jobs : int or None
         Threads that learn tables of many columns, counted as scikit-learn does: None is one, unless a joblib context
         says otherwise, and -1 is one per core. They change nothing but the time.
     random_state : int, Generator or None
-        Where chance comes from, in methods that need it and in ``sample``.
+        The source of random numbers, for methods that need them and for ``sample``.
     verbose : bool
-        Tell on standard error what is being done.
+        Report progress on standard error.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     n_sources_, n_iter_ : int
         How many sources were found, in how many steps.
     log_likelihood_ : float or None
-        Of all rows under the model; None where too many columns hang together to compute it.
+        Of all rows under the model; None where too many columns are connected to compute it.
     model_, fit_, diagnostics_ : OrMixture, Fit, dict
         The model as a value, with how it was found, and what the method noted on the way. Under "diagnosis" there is
         a verdict ("fits", "doubtful" or "misfit") with its reasons and all that led to it; a misfit also warns. Under
@@ -157,7 +157,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         A ``MisfitWarning`` says if the rows contradict what was learned. Ctrl-C ends the search early: a warning says
         so, and ``fit_.converged`` is False.
         """
-        with self._telling():
+        with self._reporting():
             if self.temporal is False:
                 return self._learn(self._counts(X, sample_weight, first=True))
             if sample_weight is not None:
@@ -174,7 +174,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         if hasattr(self, "model_"):
             self._check_rows_known("partial_fit")
         first = not hasattr(self, "_counts_so_far")
-        with self._telling():
+        with self._reporting():
             counts = self._counts(X, sample_weight, first=first)
             self._learn(counts if first else self._counts_so_far + counts)
             return self if self.temporal is False else self._set_persistence(self._rows(X, first=False))
@@ -212,20 +212,20 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         check_is_fitted(self)
         self._check_rows_known("bootstrap")
         jobs = self.n_jobs if n_jobs is None else n_jobs
-        with self._telling():
+        with self._reporting():
             rng = _generator(self.random_state)
             return bootstrap(self._method(), self._counts_so_far, self.fit_, n_resamples, rng, n_jobs=jobs)
 
     def transform(self, X: Any) -> NDArray[np.int8]:
-        """Tell which sources were on in each row: the most probable activity, as 0 and 1 (n_samples, n_sources).
+        """The most probable activity of the sources in each row, as 0 and 1: (n_samples, n_sources).
 
         Missing cells may be anything. Rows that no set of sources can produce are refused; with noise there are none.
-        A warning tells of rows whose search was cut short, so that a more probable activity may exist.
+        A warning counts the rows whose search was cut short, so that a more probable activity may exist.
         With ``temporal`` it is the most probable course through all rows, in their order: exact for every part of the
         model of up to 12 sources, beyond that one which no change of a few sources makes likelier.
         """
         check_is_fitted(self)
-        with self._telling():
+        with self._reporting():
             rows = self._rows(X)
             if self.temporal is not False:
                 return self._in_time(rows).view(np.int8)
@@ -237,10 +237,10 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return found.activity.view(np.int8)
 
     def posterior(self, X: Any) -> NDArray[np.float64]:
-        """Tell how likely each source was on, given its row: (n_samples, n_sources).
+        """The probability that each source was on, given the row: (n_samples, n_sources).
 
-        Exact for models of moderate size; a warning tells where it is not, and how far off it may be (``bica.invert``
-        has the error of every cell). NaN, with a warning, where no set of sources can produce the row.
+        Exact for models of moderate size; a warning says where it is not, and how far off it may be. The error of every
+        cell is in ``model_.posterior(X)``. NaN, with a warning, where no set of sources can produce the row.
 
         >>> bica = BICA().fit([[0, 0]] * 40 + [[1, 0]] * 10 + [[1, 1]] * 50)
         >>> bica.posterior([[1, 1], [1, 0]]).round(3)
@@ -248,7 +248,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
                [0. , 1. ]])
         """
         check_is_fitted(self)
-        with self._telling():
+        with self._reporting():
             found = self.model_.posterior(self._rows(X))
         if not found.exact.all():
             warnings.warn(approximate(found), BicaWarning, stacklevel=2)
@@ -266,7 +266,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
                [1, 1]]), array([0.8, 0.2]))
         """
         check_is_fitted(self)
-        with self._telling():
+        with self._reporting():
             return self.model_.explain(Rows.of_one(row, binarize=self.binarize), k=k)
 
     def inverse_transform(self, Y: ArrayLike) -> NDArray[np.int8]:
@@ -280,21 +280,21 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return self.model_.observe(activity.astype(bool)).view(np.int8)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """The log of the chance of each row under the model; minus infinity where a row is impossible.
+        """The log of the probability of each row under the model; minus infinity where a row is impossible.
 
-        Where too many columns hang together to sum over all activities, it is a lower bound, and a warning says so.
+        Where too many columns are connected to sum over all activities, it is a lower bound, and a warning says so.
         """
         check_is_fitted(self)
-        with self._telling():
+        with self._reporting():
             rows = self._rows(X)
-            return _told(log_probability(self.model_, rows.words, rows.seen))
+            return _with_warning(log_probability(self.model_, rows.words, rows.seen))
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-likelihood of a row; a lower bound in the cases that ``score_samples`` names."""
         check_is_fitted(self)
-        with self._telling():
+        with self._reporting():
             counts = self._counts(X, None, first=False)
-            by_row = _told(log_probability(self.model_, counts.patterns, counts.seen()))
+            by_row = _with_warning(log_probability(self.model_, counts.patterns, counts.seen()))
         return float(counts.weights @ by_row) / counts.n_samples
 
     def sample(self, n_samples: int = 1) -> NDArray[np.int8]:
@@ -390,7 +390,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
                 self.feature_names_in_ = np.array(sensors, dtype=object)
         refuse_other_columns(sensors, tuple(getattr(self, "feature_names_in_", numbered(self.n_features_in_))))
 
-    def _telling(self) -> AbstractContextManager[None]:
+    def _reporting(self) -> AbstractContextManager[None]:
         return listening(lines_to(sys.stderr)) if self.verbose else nullcontext()
 
     def __sklearn_tags__(self) -> Tags:
@@ -414,7 +414,7 @@ def _is_array(X: Any) -> bool:
     return isinstance(X, list | tuple) or issparse(X) or (hasattr(X, "__array__") and not hasattr(X, "columns"))
 
 
-def _told(chance: LogProbability) -> NDArray[np.float64]:
-    if not chance.exact.all():
-        warnings.warn(lower_bounds(chance), BicaWarning, stacklevel=3)
-    return chance.value
+def _with_warning(found: LogProbability) -> NDArray[np.float64]:
+    if not found.exact.all():
+        warnings.warn(lower_bounds(found), BicaWarning, stacklevel=3)
+    return found.value

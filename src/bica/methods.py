@@ -111,7 +111,7 @@ def settings_of(name: str) -> tuple[str, ...]:
 
 
 def needs_n_sources(name: str) -> bool:
-    """Whether the method of this name has to be told the number of sources.
+    """Whether the method of this name needs the number of sources.
 
     >>> needs_n_sources("mac"), needs_n_sources("likelihood")
     (True, False)

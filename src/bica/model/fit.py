@@ -97,7 +97,7 @@ class Fit:
 
     @staticmethod
     def load(path: str | Path) -> Fit:
-        """Read a model file with all that it tells; ``bica.load`` reads the model alone."""
+        """Read a model file with all that is in it; ``bica.load`` reads the model alone."""
         return Fit.of_document(read_document(path))
 
     @staticmethod
@@ -127,7 +127,7 @@ def _checked_errors(values: Any, n_sources: int) -> NDArray[np.float64]:
 
 
 class Method(Protocol):
-    """Settings plus one verb: learn a model from counted rows, with chance from ``rng`` alone.
+    """Settings plus one verb: learn a model from counted rows, with random numbers from ``rng`` alone.
 
     A method that can make use of the order of rows may offer a second verb, ``fit_in_order(rows: Rows, rng) -> Fit``,
     for rows that are consecutive slots. It notes among the diagnostics of its fit, in plain values, ``"persistence"``

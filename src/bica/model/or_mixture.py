@@ -57,7 +57,7 @@ def merged_twins(
 
 
 def _either(probability: NDArray[np.float64]) -> float:
-    """The chance that at least one of these sources is on; their rates add up."""
+    """The probability that at least one of these sources is on; their rates add up."""
     if probability.size == 1:
         return float(probability[0])
     with np.errstate(divide="ignore"):  # a source that is always on has an infinite rate
@@ -79,7 +79,7 @@ class OrMixture:
     """
 
     mixing: NDArray[np.bool_]  # (n_sensors, n_sources)
-    probability: NDArray[np.float64]  # (n_sources,), the chance that each source is on
+    probability: NDArray[np.float64]  # (n_sources,), that each source is on
     noise: Noise  # what the sensors add on top
     sensors: tuple[str, ...]  # (n_sensors,)
     names: tuple[str | None, ...]  # (n_sources,), where the user gave the source a name
@@ -200,7 +200,7 @@ class OrMixture:
         return self.noise.apply(self.observe(self.draw_activity(n_samples, rng)), rng)
 
     def pattern_probability(self) -> NDArray[np.float64]:
-        """The chance of every possible row, indexed by bit set: length 2^n_sensors, for up to 24 sensors.
+        """The probability of every possible row, indexed by bit set: length 2^n_sensors, for up to 24 sensors.
 
         >>> OrMixture([[1, 1], [0, 1]], [0.2, 0.5]).pattern_probability()
         array([0.4, 0.1, 0. , 0.5])
@@ -232,7 +232,7 @@ class OrMixture:
             return None
 
     def decode(self, rows: Any, *, solver: Solver = "auto", nearest: bool = False) -> Decoded:
-        """Find the most probable activity behind each row; missing cells may be anything.
+        """The most probable activity behind each row; missing cells may be anything.
 
         ``rows`` are a table of any kind, in memory or in a file. Columns are matched with the sensors by name, or taken
         in order where they have no names. ``solver`` and ``nearest`` are those of ``bica.invert.decode``.
@@ -249,7 +249,7 @@ class OrMixture:
         return decode(self, given.words, given.seen, solver=solver, nearest=nearest)
 
     def posterior(self, rows: Any) -> Posterior:
-        """Tell how likely each source was on in each row; ``rows`` are those of ``decode``.
+        """The probability that each source was on, given its row; ``rows`` are as in ``decode``.
 
         >>> OrMixture([[1, 1], [0, 1]], [0.2, 0.5]).posterior([[1, 0], [1, 1]]).probability
         array([[1. , 0. ],
@@ -261,7 +261,7 @@ class OrMixture:
         return posterior(self, given.words, given.seen)
 
     def explain(self, row: Any, *, k: int = 5) -> Explanations:
-        """Find the ``k`` most probable activities behind one row: its cells in order or by name, or a table of one row.
+        """The ``k`` most probable activities behind one row: its cells in order or by name, or a table of one row.
 
         >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "yard"])
         >>> found = model.explain({"yard": 1, "door": 1})
@@ -303,7 +303,7 @@ class OrMixture:
         return OrMixture.of_document(read_document(path))
 
     def to_networkx(self) -> networkx.Graph:
-        """The model as a bipartite graph: one node a sensor, one a source, one edge where a source reaches a sensor."""
+        """The model as a bipartite graph: one node per sensor and source, one edge where a source reaches a sensor."""
         return to_networkx(self)
 
 
