@@ -45,7 +45,7 @@ def test_a_context_is_heard_by_the_work():
     ],
 )
 def test_no_threads_are_refused_everywhere(n_jobs, use):
-    with pytest.raises(SettingError, match=r"n_jobs is .*; it can be a number of threads from 1 up, -1 for all cores"):
+    with pytest.raises(SettingError, match=r"n_jobs is .*; it can be a number from 1 up, -1 for all cores"):
         use(n_jobs)
 
 

@@ -28,13 +28,11 @@ def checked_n_jobs(n_jobs: int | None) -> int | None:
 
     >>> checked_n_jobs(0)
     Traceback (most recent call last):
-    bica.errors.SettingError: n_jobs is 0; it can be a number of threads from 1 up, -1 for all cores, or None for one
+    bica.errors.SettingError: n_jobs is 0; it can be a number from 1 up, -1 for all cores, or None for one
     """
     if n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0):
         return n_jobs
-    raise SettingError(
-        f"n_jobs is {n_jobs!r}; it can be a number of threads from 1 up, -1 for all cores, or None for one"
-    )
+    raise SettingError(f"n_jobs is {n_jobs!r}; it can be a number from 1 up, -1 for all cores, or None for one")
 
 
 def n_threads(n_jobs: int | None) -> int:
