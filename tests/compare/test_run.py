@@ -108,7 +108,7 @@ def test_a_foreign_file_is_refused(tmp_path):
 
 
 def test_no_process_is_refused(tmp_path):
-    with pytest.raises(SettingError, match="n_jobs from 1 up"):
+    with pytest.raises(SettingError, match="n_jobs is 0; it can be a number from 1 up"):
         run_plan(PLAN, tmp_path / "results.jsonl", n_jobs=0)
 
 

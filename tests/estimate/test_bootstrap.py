@@ -131,7 +131,7 @@ class TestOfMethods:
         assert one.summary() == two.summary()
         assert one.summary() != other.summary()
 
-    @pytest.mark.parametrize(("n_resamples", "n_jobs"), [(0, 1), (5, 0), (-1, 1)])
-    def test_counts_that_mean_nothing_are_refused(self, n_resamples, n_jobs):
-        with pytest.raises(SettingError, match="counts from 1 up"):
-            bootstrap(FindBICA(), DOUBTFUL, Fit(MODEL), n_resamples, RNG(0), n_jobs=n_jobs)
+    @pytest.mark.parametrize("n_resamples", [0, -1])
+    def test_counts_that_mean_nothing_are_refused(self, n_resamples):
+        with pytest.raises(SettingError, match="a count from 1 up"):
+            bootstrap(FindBICA(), DOUBTFUL, Fit(MODEL), n_resamples, RNG(0))

@@ -194,7 +194,12 @@ def decode_in_time(
 
 
 def learn_persistence(model: OrMixture, words: Words, observed: Words | None = None) -> NDArray[np.float64]:
-    """Estimate from consecutive rows for how many slots on average each source stays on: (n_sources,)."""
+    """Estimate from consecutive rows for how many slots on average each source stays on: (n_sources,).
+
+    >>> rows = np.repeat([0, 1, 0, 1, 0, 1, 0], [20, 4, 30, 2, 10, 3, 20]).astype(np.uint64)[:, None]
+    >>> learn_persistence(OrMixture([[1]], [0.1]), rows).round(1)
+    array([3.])
+    """
     courses, _ = _row_wise(model, Rows.of_words(words, observed, model.n_sensors))
     return _persistence(model, courses, "estimate")
 
