@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from bica.errors import DataError, SettingError
 
 Binarize = float | Mapping[str, float] | None
+WEIGHT_LIMIT = 2.0**53  # from here on a sum does not grow by one
+LEAST_WEIGHT = 2.0**-53  # below this, adding to one changes nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +119,22 @@ def weights_of(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
 
 
 def checked_weights(weights: NDArray[np.float64], first_row: int) -> NDArray[np.float64]:
-    """The weights, provided that each is finite and not negative."""
-    strange = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
+    """The weights, provided that each is zero or a number that sums can hold exactly."""
+    strange = np.flatnonzero(~((weights == 0) | ((weights >= LEAST_WEIGHT) & (weights < WEIGHT_LIMIT))))
     if strange.size:
         row = int(strange[0])
-        raise DataError(
-            f"the weight of row {first_row + row} is {float(weights[row])!r}; weights are finite and not negative"
-        )
+        weight = float(weights[row])
+        why = "weights are finite and not negative"
+        if 0 < weight < np.inf:
+            why = "weights that can be added exactly are 0 or from 2^-53 to 2^53; multiply them all by one number"
+        raise DataError(f"the weight of row {first_row + row} is {weight!r}; {why}")
     return weights
+
+
+def check_total_weight(total: float) -> None:
+    """Refuse weights that add up to more than can be counted one by one."""
+    if not total < WEIGHT_LIMIT:
+        raise DataError(f"the weights add up to {total:.6g}, beyond what can be counted (2^53); divide all by one number")
 
 
 def _place_of_weights(names: list[str], weight: str) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import Chunk, all_observed, n_words, unpacked
-from bica.data.columns import Binarize, checked_names
+from bica.data.columns import Binarize, check_total_weight, checked_names
 from bica.data.tables import open_table
 from bica.errors import DataError, LimitError
 from bica.kernels.bits import Words, add_to_histogram, choose_bits, count_into_histogram, group_equal
@@ -182,6 +182,7 @@ class PatternCounts:
             return x
         table = open_table(x, sensors=sensors, sample_weight=sample_weight, binarize=binarize)
         counts = cls._of_chunks(table.distinct(), table.sensors)
+        check_total_weight(counts.n_samples)
         if not counts.weights.size:
             raise DataError("the table has no rows, or their weights are all zero, so there is nothing to learn from")
         return counts
@@ -222,7 +223,9 @@ class PatternCounts:
             raise DataError(
                 f"tables with different columns cannot be added: {_first_difference(self.sensors, other.sensors)}"
             )
-        return PatternCounts._of_chunks([self._chunk(), other._chunk()], self.sensors)
+        together = PatternCounts._of_chunks([self._chunk(), other._chunk()], self.sensors)
+        check_total_weight(together.n_samples)
+        return together
 
     def _chunk(self) -> Chunk:
         return Chunk(self.patterns, self.observed, self.weights)

@@ -23,7 +23,7 @@ from bica.data.readers.frames import FrameTable, LazyTable, check_lazy_types
 from bica.data.readers.json import JsonParser, keys_of
 from bica.data.readers.lines import SUFFIXES, Compression, LinesTable, TextLines, check_whole
 from bica.data.readers.relations import ParquetFile, Relation, RelationTable, check_types
-from bica.errors import DataError
+from bica.errors import DataError, LimitError
 
 Kind = Literal["csv", "jsonl", "parquet", "npy", "npz", "mtx"]
 KINDS: dict[str, Kind] = {
@@ -151,8 +151,8 @@ def speaking_of_standard_input(path: Path) -> Iterator[None]:
     """Keep the name of our own file out of errors."""
     try:
         yield
-    except DataError as error:
-        raise DataError(str(error).replace(str(path), "standard input")) from None
+    except (DataError, LimitError) as error:
+        raise type(error)(str(error).replace(str(path), "standard input")) from None
 
 
 def kind_inside(path: Path) -> tuple[Kind, Compression]:
