@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -97,11 +98,19 @@ def rate(text: str) -> float:
     return value
 
 
+def between_commas(text: str) -> tuple[str, ...]:
+    """Different names separated by commas; one that holds a comma stands between double quotes, as in CSV.
+
+    >>> between_commas('a, "b,c"')
+    ('a', 'b,c')
+    """
+    [names] = csv.reader([text], skipinitialspace=True) if text else [[]]
+    names = [name.strip() for name in names]
+    if not names or not all(names) or len(set(names)) < len(names):
+        raise click.BadParameter("give different names between commas, as in a,b,c.")
+    return tuple(names)
+
+
 def names_between_commas(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
     """Different names, as an option gives them."""
-    if text is None:
-        return None
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names) or len(set(names)) < len(names):
-        raise click.BadParameter("give different names between commas, as in a,b,c.")
-    return names
+    return None if text is None else between_commas(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -155,6 +155,7 @@ class PatternCounts:
     weights: NDArray[np.float64]  # (n_patterns,), how often each was seen
     sensors: tuple[str, ...]
     observed: Words | None = None  # like patterns, the cells that were seen; None: all were
+    _varying: NDArray[np.int64] | None = field(default=None, init=False, repr=False)  # found when first asked for
 
     @classmethod
     def of(
@@ -181,15 +182,16 @@ class PatternCounts:
                 raise DataError("these rows are counted already: names, weights and thresholds come before that")
             return x
         table = open_table(x, sensors=sensors, sample_weight=sample_weight, binarize=binarize)
-        counts = cls._of_chunks(table.distinct(), table.sensors)
-        check_total_weight(counts.n_samples)
+        counts = cls.of_chunks(table.distinct(), table.sensors)
         if not counts.weights.size:
             raise DataError("the table has no rows, or their weights are all zero, so there is nothing to learn from")
         return counts
 
     @classmethod
-    def _of_chunks(cls, chunks: Iterable[Chunk], sensors: tuple[str, ...]) -> PatternCounts:
+    def of_chunks(cls, chunks: Iterable[Chunk], sensors: tuple[str, ...]) -> PatternCounts:
+        """Count the rows of these chunks of one table."""
         patterns, observed, weights = count_rows(chunks, len(sensors))
+        check_total_weight(float(weights.sum()))
         complete = bool((observed == all_observed(len(sensors))).all())
         return cls(patterns, weights, sensors, None if complete else observed)
 
@@ -223,9 +225,7 @@ class PatternCounts:
             raise DataError(
                 f"tables with different columns cannot be added: {_first_difference(self.sensors, other.sensors)}"
             )
-        together = PatternCounts._of_chunks([self._chunk(), other._chunk()], self.sensors)
-        check_total_weight(together.n_samples)
-        return together
+        return PatternCounts.of_chunks([self._chunk(), other._chunk()], self.sensors)
 
     def _chunk(self) -> Chunk:
         return Chunk(self.patterns, self.observed, self.weights)
@@ -250,6 +250,14 @@ class PatternCounts:
             return np.full(self.n_sensors, self.n_samples)
         return self._totals(self.observed)
 
+    def varying(self) -> NDArray[np.int64]:
+        """The sensors that were sometimes on and sometimes off, by their places."""
+        if self._varying is None:
+            ones = self.ones()
+            object.__setattr__(self, "_varying", np.flatnonzero((ones > 0) & (ones < self.times_seen())))
+        assert self._varying is not None
+        return self._varying
+
     def _totals(self, words: Words) -> NDArray[np.float64]:
         totals = np.zeros(64 * words.shape[1])
         add_bit_weights(words, self.weights, totals)
@@ -266,7 +274,7 @@ class PatternCounts:
             return self
         names = checked_names([self.sensors[column] for column in columns]) if columns.size else ()
         observed = None if self.observed is None else _chosen_columns(self.observed, columns)
-        return PatternCounts._of_chunks([Chunk(_chosen_columns(self.patterns, columns), observed, self.weights)], names)
+        return PatternCounts.of_chunks([Chunk(_chosen_columns(self.patterns, columns), observed, self.weights)], names)
 
     def _place(self, sensor: str | int) -> int:
         if isinstance(sensor, str):

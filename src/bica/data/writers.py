@@ -13,25 +13,10 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING, unpacked
+from bica.data.chunks import MISSING
 from bica.data.readers.engine import ctrl_c_passing, path_literal, plain
-from bica.data.tables import open_table
-from bica.errors import DataError, OutputError, SettingError
+from bica.errors import OutputError, SettingError
 from bica.output import whole_file
-
-
-def read_rows(path: str, columns: Sequence[str]) -> NDArray[np.bool_]:
-    """These columns of a table without missing cells, row by row in order."""
-    table = open_table(path)
-    place = {name: i for i, name in enumerate(table.sensors)}
-    for name in columns:
-        if name not in place:
-            raise DataError(f"{path} has no column {name!r}")
-    chunks = list(table.chunks())
-    if any(chunk.observed is not None for chunk in chunks):
-        raise DataError(f"{path} has missing cells; give a complete table")
-    rows = [unpacked(chunk.words, len(table.sensors)) for chunk in chunks]
-    return np.vstack([np.empty((0, len(place)), bool), *rows])[:, [place[name] for name in columns]]
 
 
 def check_table_names(*paths: str | None) -> None:

@@ -162,8 +162,8 @@ def _how_often(p_value: float) -> str:
 
 def _varying(model: OrMixture, data: PatternCounts) -> NDArray[np.int64]:
     """The sensors that change in the data or, noise aside, in the model; the others tell nothing of the noise."""
-    ones, hidden = data.ones(), np.diag(both_on(model.with_noise(Noise())))
-    return np.flatnonzero(((ones > 0) & (ones < data.times_seen())) | ((hidden > 0) & (hidden < 1)))
+    hidden = np.diag(both_on(model.with_noise(Noise())))
+    return np.union1d(data.varying(), np.flatnonzero((hidden > 0) & (hidden < 1)))
 
 
 def _named(model: OrMixture) -> OrMixture:

@@ -60,7 +60,7 @@ class TableCheck:
         (('c',), ('a', 'b'), 0.0)
         """
         ones, seen = data.ones(), data.times_seen()
-        varying = data.project(np.flatnonzero((ones > 0) & (ones < seen)).tolist())
+        varying = data.project(data.varying().tolist())
         pairs = PairCounts.of(varying) if 2 <= varying.n_sensors <= PAIR_LIMIT else None
         negative = _negative_pairs(varying, pairs)
         return cls(

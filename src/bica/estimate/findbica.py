@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from bica.data.pairs import dependent_pairs, pair_p_values
 from bica.data.patterns import PatternCounts
-from bica.errors import DataError, LimitError, SettingError
+from bica.errors import DataError, SettingError
 from bica.estimate.sparse_recursion import Silences, SparseRecursion
 from bica.kernels.lattice.channel import apply_channel
 from bica.kernels.lattice.recursion import clique_table, off_chances, off_chances_with_gaps
@@ -122,15 +122,14 @@ class FindBICA:
     def fit(self, data: PatternCounts, rng: np.random.Generator) -> Fit:
         """Learn from counted rows; nothing here is random, so ``rng`` is not used."""
         data = data.complete("FindBICA")
-        ones = data.ones()
-        sets = [(np.array([sensor]), 1.0) for sensor in np.flatnonzero(ones >= data.n_samples)]
-        varying = np.flatnonzero((ones > 0) & (ones < data.n_samples))
+        sets = [(np.array([sensor]), 1.0) for sensor in np.flatnonzero(data.ones() >= data.n_samples)]
+        varying = data.varying()
         sets += self._sources(data.project(varying.tolist()), varying)
         model = _model_of(sets, data.sensors)
         noise = Noise.flips(fitted_flip_rate(model, data)) if self.noise == "estimate" else self.noise
-        model = model.pick(model.order()).with_noise(noise)
+        model = model.in_order().with_noise(noise)
         return Fit(
-            model, method="findbica", n_samples=data.n_samples, log_likelihood=log_likelihood_if_exact(model, data)
+            model, method="findbica", n_samples=data.n_samples, log_likelihood=model.log_likelihood_if_exact(data)
         )
 
     def _sources(self, data: PatternCounts, places: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], float]]:
@@ -213,14 +212,6 @@ def probability_by_recursion(
     off[0] = 1.0
     np.subtract(1.0, off, out=off)
     return off
-
-
-def log_likelihood_if_exact(model: OrMixture, data: PatternCounts) -> float | None:
-    """The log-likelihood, or None where a connected group is too large for exact probabilities."""
-    try:
-        return model.log_likelihood(data)
-    except LimitError:
-        return None
 
 
 def _model_of(sets: list[tuple[NDArray[np.int64], float]], sensors: tuple[str, ...]) -> OrMixture:

@@ -8,14 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from bica.data.patterns import PatternCounts
+from bica.data.rows import Rows
 from bica.diagnose.table import TableCheck
-from bica.errors import BicaWarning
+from bica.errors import BicaWarning, SettingError
 from bica.estimate.blocks.learn import WideTask
 from bica.estimate.lattice.learn import LATTICE_SENSORS, fit_on_lattice
 from bica.estimate.settings import Settings, Varying
+from bica.estimate.temporal import learn_in_time
 from bica.model.fit import Fit
+from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture
 
 AT_ONCE = 16  # sensors whose exact likelihood is a matter of seconds
+IN_TIME = "likelihood in time"  # how a fit names itself that made use of the order of the rows
+INTERRUPTED = "interrupted: this is the best model so far, not the final one"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +41,43 @@ class Likelihood(Settings):
         table = Varying.of(data, self.known, self.forbidden)
         fit = fit_on_lattice(table, self) if self._at_once(table) else self._fit_from_blocks(table, rng)
         if not fit.converged and fit.diagnostics.get("interrupted"):
-            warnings.warn("interrupted: this is the best model so far, not the final one", BicaWarning, stacklevel=2)
+            warnings.warn(INTERRUPTED, BicaWarning, stacklevel=2)
         return fit
+
+    def fit_in_order(self, rows: Rows, rng: np.random.Generator) -> Fit:
+        """Learn from rows that are consecutive slots: without their order first, then with it.
+
+        ``diagnostics["persistence"]`` says for how many slots on average each source stays on (None: always), and
+        ``diagnostics["in_time"]`` what the order changed. Ctrl-C keeps the best so far, marked as interrupted.
+        """
+        self._check_in_order()
+        first = self.fit(rows.counts(), rng)
+        if "interrupted" in first.diagnostics:
+            return first
+        noise = self.noise if isinstance(self.noise, Noise) else None
+        found = learn_in_time(first.model, rows.words, rows.seen, noise=noise, n_jobs=self.n_jobs)
+        kept = np.flatnonzero(found.model.probability >= (self.min_probability or 0.0))
+        model, stays = found.model.pick(kept), found.persistence[kept]
+        if found.interrupted:
+            warnings.warn(INTERRUPTED, BicaWarning, stacklevel=2)
+        return Fit(
+            model,
+            method=IN_TIME,
+            n_samples=first.n_samples,
+            converged=found.converged,
+            diagnostics={
+                "persistence": [float(stay) if np.isfinite(stay) else None for stay in stays],
+                "in_time": _what_changed(first.model, model),
+            }
+            | ({"interrupted": True} if found.interrupted else {}),
+        )
+
+    def _check_in_order(self) -> None:
+        for name, given in (("known", self.known), ("forbidden", self.forbidden), ("prior", self.prior)):
+            if given:
+                raise SettingError(f"{name} cannot be used when learning in time; leave it out, or the order")
+        if self.noise == "per-sensor":
+            raise SettingError("in time, one flip rate is estimated for all sensors; give the rates, or leave them out")
 
     def _at_once(self, table: Varying) -> bool:
         """A prior and rates of single sensors are for the lattice alone."""
@@ -59,6 +100,15 @@ BYTES_A_PAIR = 48  # six squares of floats
 BYTES_A_ROW = 1.0  # and sensor: rows, columns and the ones of both as bits and lists
 SECONDS_A_BLOCK = 0.02  # measured on two slow cores with 50 000 rows; half of it goes with the rows
 SECONDS_A_PAIR_AND_ROW = 4e-12
+
+
+def _what_changed(before: OrMixture, after: OrMixture) -> dict[str, list[list[str]]]:
+    """The sources, each by its sensors, that are there or gone because of the order of the rows."""
+    old, new = (
+        {tuple(name for name, on in zip(model.sensors, column, strict=True) if on) for column in model.mixing.T}
+        for model in (before, after)
+    )
+    return {"added": sorted(map(list, new - old)), "dropped": sorted(map(list, old - new))}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bica.data.patterns import PatternCounts
 from bica.errors import SettingError
 from bica.model.noise import Noise
-from bica.model.or_mixture import OrMixture
+from bica.model.or_mixture import OrMixture, in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Varying:
     ) -> Varying:
         """Split the table, and check that what the user knows is about its sensors."""
         ones, seen = whole.ones(), whole.times_seen()
-        places = np.flatnonzero((ones > 0) & (ones < seen))
+        places = whole.varying()
         data = whole.project(places.tolist()) if places.size < whole.n_sensors else whole
         for names in forbidden:
             bit_set(names, whole.sensors, "forbidden")
@@ -169,8 +169,7 @@ class Varying:
         names += [None] * (n_sources + n_always - len(names))
         every = np.concatenate([probability, np.ones(n_always)])
         model = OrMixture(whole, every, noise, sensors=self.whole.sensors, names=names)
-        order = model.order()
-        return model.pick(order), np.concatenate([error, np.zeros(n_always)])[order]
+        return in_order(model, np.concatenate([error, np.zeros(n_always)]))
 
 
 def _check_known(

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.applications.spectrum.field import random_field
-from bica.applications.spectrum.learning import METHOD, Slots, learn_users
+from bica.applications.spectrum.learning import learn_users
 from bica.applications.spectrum.survey import READINGS, Reading, Survey, draw_survey, random_traffic
 from bica.compare.run import Record
 from bica.compare.task import Contender
-from bica.data.chunks import packed
+from bica.data.rows import Rows
 from bica.errors import SettingError
+from bica.estimate.likelihood import IN_TIME
 from bica.estimate.temporal import stays_in_time
 from bica.invert.decode import decode
 from bica.invert.temporal.decode import decode_in_time
@@ -33,7 +34,7 @@ FINDBICA = {f"findbica {e:g}": Contender("findbica", {"min_probability": e}) for
 CONTENDERS: Mapping[str, Contender] = {
     **FINDBICA,
     "likelihood": Contender("likelihood"),
-    METHOD: Contender("likelihood"),  # and then the order of the slots
+    IN_TIME: Contender("likelihood"),  # and then the order of the slots
     "truth": Contender(None),
 }
 NOT_IN_TIME = FINDBICA.keys() - {"findbica 0.005"}  # decoding their many sources in time would take most of the hours
@@ -72,7 +73,7 @@ class SpectrumJob:
         1.0
         """
         problem = self.survey().problem
-        slots = Slots(packed(np.ascontiguousarray(problem.rows)), None, problem.model.sensors)
+        slots = Rows.of(np.ascontiguousarray(problem.rows), sensors=problem.model.sensors)
         begin = process_time()
         fit = _fit(self.contender, slots, problem.model)
         seconds = process_time() - begin
@@ -88,15 +89,15 @@ class SpectrumJob:
             "cpu_seconds": seconds,
         }
 
-    def _error_in_time(self, fit: Fit, slots: Slots, activity: NDArray[np.bool_], match: Match) -> float | None:
+    def _error_in_time(self, fit: Fit, slots: Rows, activity: NDArray[np.bool_], match: Match) -> float | None:
         if self.contender in NOT_IN_TIME:
             return None
         found = decode_in_time(fit.model, slots.words, persistence=_stays(fit, slots)).activity
         return activity_error_ratio(found, activity, match)
 
 
-def _fit(name: str, slots: Slots, truth: OrMixture) -> Fit:
-    if name == METHOD:
+def _fit(name: str, slots: Rows, truth: OrMixture) -> Fit:
+    if name == IN_TIME:
         return learn_users(slots, n_jobs=1)
     method = CONTENDERS[name].prepared(truth.n_sources)
     if method is None or not slots.words.any():
@@ -104,7 +105,7 @@ def _fit(name: str, slots: Slots, truth: OrMixture) -> Fit:
     return method.fit(slots.counts(), np.random.default_rng(0))
 
 
-def _stays(fit: Fit, slots: Slots) -> Any:
+def _stays(fit: Fit, slots: Rows) -> Any:
     """For how long users stay active, as learned with them or given them."""
     known = fit.diagnostics.get("persistence")
     return stays_in_time(fit.model, slots.words) if known is None else [stay or 1e6 for stay in known]

@@ -7,16 +7,16 @@ from typing import Any, Literal
 
 import altair as alt
 
-from bica.applications.spectrum.learning import METHOD
 from bica.compare.run import Record
 from bica.compare.summary import best_variants, mean_of
+from bica.estimate.likelihood import IN_TIME
 from bica.experiments.spectrum import FINDBICA
 from bica.report import look
 from bica.report.look import Values, heading, layers, marks_at, styled
 
 By = Literal["n_users", "n_true"]
 MEASURES = ("hamming_distance", "exact", "activity_error", "activity_error_in_time", "n_found", "f1", "cpu_seconds")
-TITLES = {"likelihood": "Likelihood", METHOD: "Likelihood in time", "truth": "exact model"}
+TITLES = {"likelihood": "Likelihood", IN_TIME: "Likelihood in time", "truth": "exact model"}
 BEST_FINDBICA = "FindBICA"
 CELL = ("reading", "n_users", "flip_rate")
 

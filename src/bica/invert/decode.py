@@ -9,7 +9,8 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import Table, all_observed, n_words, packed, unpacked
+from bica.data.chunks import Table, all_observed, packed, unpacked
+from bica.data.columns import numbered
 from bica.data.rows import Rows
 from bica.errors import DataError, SettingError
 from bica.invert.groups import changing, groups_of
@@ -17,7 +18,7 @@ from bica.invert.solvers import GroupSolver, Solver
 from bica.kernels.bits import Words
 from bica.kernels.decoding.table import TIE, spread_bits
 from bica.model.noise import Noise
-from bica.model.or_mixture import OrMixture, default_sensors
+from bica.model.or_mixture import OrMixture
 from bica.progress import listening, report
 
 
@@ -90,9 +91,7 @@ class Decoder:
 
     def decode(self, words: Words, observed: Words | None = None, *, nearest: bool = False) -> Decoded:
         """As the function ``decode``: the most probable activity behind each row."""
-        _check(self.model, words, words if observed is None else observed)
-        seen = np.broadcast_to(all_observed(self.model.n_sensors), words.shape) if observed is None else observed
-        rows = Rows(words & seen, seen)
+        rows = Rows.of_words(words, observed, self.model.n_sensors)
         first, number = rows.distinct()
         found = self._decode_distinct(rows.pick(first), nearest)
         return Decoded(
@@ -132,14 +131,6 @@ def _solve(solver: GroupSolver, cells: NDArray[np.uint8]) -> Decoded:
     return Decoded(found.active, found.cost, found.gap, n_wrong, solver.group.sources.size)
 
 
-def _check(model: OrMixture, words: Words, observed: Words) -> None:
-    if words.ndim != 2 or words.shape[1] != n_words(model.n_sensors) or observed.shape != words.shape:
-        raise DataError(
-            f"a row of {model.n_sensors} sensors takes {n_words(model.n_sensors)} words, "
-            f"but words has shape {words.shape} and observed {observed.shape}"
-        )
-
-
 def decode_table(
     model: OrMixture, table: Table, *, solver: Solver = "auto", nearest: bool = False
 ) -> Iterator[Decoded]:
@@ -153,6 +144,16 @@ def decode_table(
     """
     places = _places(model.sensors, table.sensors)
     return _decoded_chunks(Decoder(model, solver), table, places, nearest)
+
+
+def matched_rows(model: OrMixture, rows: Rows) -> Rows:
+    """The rows with their columns in the order of the model's sensors, matched by name.
+
+    >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "yard"])
+    >>> matched_rows(model, Rows.of([[1, 0]], sensors=["yard", "door"])).cells(2).tolist()
+    [[0, 1]]
+    """
+    return rows.of_sensors(_places(model.sensors, rows.sensors))
 
 
 def _decoded_chunks(decoder: Decoder, table: Table, places: NDArray[np.int64], nearest: bool) -> Iterator[Decoded]:
@@ -172,7 +173,7 @@ def _decoded_chunks(decoder: Decoder, table: Table, places: NDArray[np.int64], n
 
 def _places(sensors: tuple[str, ...], columns: tuple[str, ...]) -> NDArray[np.int64]:
     """The column of each sensor; columns without names are in the order of the sensors."""
-    if len(columns) == len(sensors) and columns == default_sensors(len(columns)):
+    if len(columns) == len(sensors) and columns == numbered(len(columns)):
         return np.arange(len(sensors))
     place = {name: i for i, name in enumerate(columns)}
     for name in sensors:

@@ -15,7 +15,7 @@ from bica.errors import InfeasibleError, SettingError
 from bica.invert.decode import decode
 from bica.invert.elimination import Elimination
 from bica.invert.groups import Group, groups_of, shown_cost
-from bica.invert.posterior import checked_rows, log_chance, posterior
+from bica.invert.posterior import log_chance, posterior
 from bica.kernels.bits import Words
 from bica.kernels.decoding.elimination import merge_lists
 from bica.kernels.decoding.table import TIE
@@ -186,7 +186,7 @@ def explain(model: OrMixture, words: Words, observed: Words | None = None, *, k:
     """
     if not 1 <= k <= MOST:
         raise SettingError(f"k is {k}; ask for 1 to {MOST} explanations")
-    row = checked_rows(model, words, observed)
+    row = Rows.of_words(words, observed, model.n_sensors)
     if len(row.words) != 1:
         raise SettingError(f"one row is explained at a time, but {len(row.words)} were given")
     chance = log_chance(model, row.words, row.seen)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from bica.data.chunks import all_observed, n_words, packed
+from bica.data.chunks import packed
 from bica.data.rows import Rows
-from bica.errors import BicaWarning, DataError
+from bica.errors import BicaWarning
 from bica.invert.elimination import Elimination, Sums
 from bica.invert.groups import Group, groups_of
 from bica.kernels.bits import Words
@@ -188,7 +188,7 @@ def posterior(model: OrMixture, words: Words, observed: Words | None = None) -> 
     array([[1. , 0. ],
            [0.2, 1. ]])
     """
-    rows = checked_rows(model, words, observed)
+    rows = Rows.of_words(words, observed, model.n_sensors)
     first, number = rows.distinct()
     found, possible = _of_distinct(model, rows.pick(first))
     n_impossible = int((~possible[number]).sum())
@@ -209,25 +209,13 @@ def log_chance(model: OrMixture, words: Words, observed: Words | None = None) ->
     >>> np.exp(log_chance(model, np.arange(4, dtype=np.uint64)[:, None]).value).round(6)
     array([0.4, 0.1, 0. , 0.5])
     """
-    rows = checked_rows(model, words, observed)
+    rows = Rows.of_words(words, observed, model.n_sensors)
     first, number = rows.distinct()
     value, exact = np.zeros(len(first)), np.ones(len(first), dtype=bool)
     for _, sums, pattern in _groups(model, rows.pick(first), shares=False):
         value += sums.log_chance[pattern]
         exact &= sums.exact[pattern]
     return LogChance(value[number], exact[number] | np.isinf(value[number]))
-
-
-def checked_rows(model: OrMixture, words: Words, observed: Words | None) -> Rows:
-    """The rows with the cells that were seen in them; refuses bit sets that are no rows of this model."""
-    everything = np.broadcast_to(all_observed(model.n_sensors), (len(words), n_words(model.n_sensors)))
-    seen = everything if observed is None else observed
-    if words.shape != everything.shape or seen.shape != words.shape:
-        raise DataError(
-            f"a row of {model.n_sensors} sensors takes {n_words(model.n_sensors)} words, "
-            f"but words has shape {words.shape} and observed {seen.shape}"
-        )
-    return Rows(words & seen, seen)
 
 
 def _of_distinct(model: OrMixture, rows: Rows) -> tuple[Posterior, NDArray[np.bool_]]:

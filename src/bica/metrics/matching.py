@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
 from scipy.sparse import csr_array, eye_array, kron, vstack
 
+from bica.data.columns import numbered
 from bica.errors import BicaError, ModelError
-from bica.model.or_mixture import OrMixture, default_sensors
+from bica.model.or_mixture import OrMixture
 
 
 def mixing_pair(found: ArrayLike, truth: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -67,7 +68,7 @@ def aligned(found: OrMixture, truth: OrMixture) -> OrMixture:
 
 def _may_go_by_place(found: tuple[str, ...], truth: tuple[str, ...]) -> bool:
     """Names in common would say that the sensors are others, not that one side has no names."""
-    unnamed = default_sensors(len(found))
+    unnamed = numbered(len(found))
     return len(found) == len(truth) and unnamed in (found, truth) and set(found).isdisjoint(truth)
 
 

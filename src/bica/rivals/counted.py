@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
-from bica.errors import BicaWarning, LimitError, SettingError
+from bica.errors import BicaWarning, SettingError
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -41,9 +41,9 @@ def counted_fit(
     if noise == "estimate":
         noise = Noise.flips(flip_share(data, mixing, activity))
     model = OrMixture(mixing[:, used], np.minimum(probability[used], 1.0), noise, sensors=data.sensors)
-    model = model.pick(model.order())
+    model = model.in_order()
     return Fit(
-        model, method=method, n_samples=data.n_samples, log_likelihood=log_likelihood_if_exact(model, data), **told
+        model, method=method, n_samples=data.n_samples, log_likelihood=model.log_likelihood_if_exact(data), **told
     )
 
 
@@ -57,14 +57,6 @@ def flip_share(data: PatternCounts, mixing: NDArray[np.bool_], activity: NDArray
     """The share of wrong cells, never 0: that no flip was seen leaves half a flip possible."""
     wrong = data.weights @ (activity @ mixing.T != data.rows()).sum(axis=1)
     return float(min(max(wrong, 0.5) / (data.n_samples * data.n_sensors), MOST_FLIPS))
-
-
-def log_likelihood_if_exact(model: OrMixture, data: PatternCounts) -> float | None:
-    """The log-likelihood, or None where a connected group is too large for exact probabilities."""
-    try:
-        return model.log_likelihood(data)
-    except LimitError:
-        return None
 
 
 def check_noise(noise: NoiseSetting, method: str) -> None:

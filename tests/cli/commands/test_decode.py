@@ -117,7 +117,7 @@ def test_ctrl_c_tells_how_far_it_came_and_leaves_nothing(run, files, tmp_path, e
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bica.cli.commands.decode.Summary.add", interrupt)
+    monkeypatch.setattr("bica.cli.screens.decoding.Summary.add", interrupt)
     shown = run("decode", *files, "-o", tmp_path / f"a.{end}")
     assert shown.exit_code == 130
     assert shown.stderr.endswith("bica: interrupted after 0 rows; no file was left half-written\n")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bica.data.patterns import PatternCounts
-from bica.data.writers import csv_bytes, read_rows
+from bica.data.rows import read_complete
+from bica.data.writers import csv_bytes
 from bica.errors import DataError
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -147,9 +148,9 @@ def test_nothing_is_written_if_one_file_is_in_the_way(run, tmp_path):
 def test_column_names_survive_the_file(tmp_path):
     rows = np.array([[1, 0], [1, 1]], dtype=bool)
     (tmp_path / "t.csv").write_bytes(csv_bytes(rows, ['a "quoted", name', "naïve"]))
-    assert (read_rows(str(tmp_path / "t.csv"), ["naïve", 'a "quoted", name']) == rows[:, ::-1]).all()
+    assert (read_complete(str(tmp_path / "t.csv"), ["naïve", 'a "quoted", name']) == rows[:, ::-1]).all()
     with pytest.raises(DataError, match="no column 'other'"):
-        read_rows(str(tmp_path / "t.csv"), ["other"])
+        read_complete(str(tmp_path / "t.csv"), ["other"])
 
 
 def test_a_table_without_columns_has_empty_lines():

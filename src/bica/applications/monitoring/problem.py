@@ -204,5 +204,5 @@ def learn_channels(
 
 def _fit(learner: Method, counts: PatternCounts, rng: np.random.Generator) -> Fit:
     if not counts.patterns.any():
-        return Fit(OrMixture(np.zeros((counts.n_sensors, 0), bool), [], sensors=counts.sensors))
+        return Fit(OrMixture.without_sources(counts.sensors))
     return learner.fit(counts, rng)

@@ -30,6 +30,7 @@ def check(
     from bica.diagnose.verdicts import Diagnosis
     from bica.estimate.likelihood import forecast
     from bica.methods import method_named
+    from bica.pipeline import learn
 
     with waiting("looking at the table"):
         counts = PatternCounts.of(table, sample_weight=weights, binarize=binarize)
@@ -37,8 +38,7 @@ def check(
     ahead = forecast(diagnosis.table)
     if with_fit:
         with waiting("learning the sources", compiles=False):
-            fit = method_named(ahead.method).fit(counts, np.random.default_rng(0))
-            diagnosis = Diagnosis.of(counts, fit)
+            diagnosis = learn(counts, method_named(ahead.method), np.random.default_rng(0)).diagnosis
     if as_json:
         print_json(diagnosis.as_dict() | {"forecast": asdict(ahead)})
         return

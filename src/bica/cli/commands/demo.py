@@ -37,6 +37,7 @@ def demo(output: str | None, force: bool, as_json: bool) -> None:
     from bica.data.patterns import PatternCounts
     from bica.estimate.likelihood import Likelihood
     from bica.model.or_mixture import OrMixture
+    from bica.pipeline import learn
 
     if output is not None:
         _check_folder(Path(output), force)
@@ -44,7 +45,7 @@ def demo(output: str | None, force: bool, as_json: bool) -> None:
     truth = OrMixture(given.mixing, given.probability, sensors=given.sensors, names=given.source_names)
     with waiting("learning the sources"):
         data = PatternCounts.of(given.table_path)
-        found = Likelihood().fit(data, np.random.default_rng(0))
+        found = learn(data, Likelihood(), np.random.default_rng(0)).fit
     if output is not None:
         with waiting("drawing pictures", compiles=False):
             _write_folder(Path(output), found, truth, given.table_path)
@@ -77,12 +78,12 @@ def _check_folder(folder: Path, force: bool) -> None:
 
 
 def _write_folder(folder: Path, found: Fit, truth: OrMixture, table: Path) -> None:
-    from bica.data.writers import read_rows
+    from bica.data.rows import read_complete
     from bica.errors import OutputError
     from bica.report.figures import found_and_true_chart, network_chart, overview_chart
     from bica.report.pictures import save_picture
 
-    rows = read_rows(str(table), found.model.sensors)
+    rows = read_complete(str(table), found.model.sensors)
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:

@@ -51,12 +51,12 @@ def _activity_error(model: OrMixture, truth: OrMixture, match: Match, table: str
     """Decode the rows of ``table`` and compare with the true ``activity``."""
     from bica.cli.screen import note
     from bica.data.chunks import packed
-    from bica.data.writers import read_rows
+    from bica.data.rows import read_complete
     from bica.invert.decode import decode
     from bica.metrics import activity_error_ratio
 
-    found = decode(model, packed(read_rows(table, model.sensors)))
+    found = decode(model, packed(read_complete(table, model.sensors)))
     if not found.feasible.all():
         impossible = int((~found.feasible).sum())
         note(f"{impossible} rows of {table} are impossible under MODEL and count as silent; fit it with noise")
-    return activity_error_ratio(found.activity, read_rows(activity, truth.source_names()), match)
+    return activity_error_ratio(found.activity, read_complete(activity, truth.source_names()), match)

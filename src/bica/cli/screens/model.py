@@ -41,6 +41,7 @@ def saved_diagnosis(fitted: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 SENSORS_SHOWN = 24
+SOURCES_SHOWN = 5  # of those that the order of the rows added or dropped
 
 
 def give_model(document: ModelDocument, output: str | None, *, as_json: bool, force: bool) -> None:
@@ -62,6 +63,9 @@ def show_model(screen: Console, document: ModelDocument, *, full: bool = False) 
         screen.print(source_table(document, full=full))
     screen.print(Text(f"noise: {noise_words(document.false_alarm, document.miss)}{noise_interval(document.fitted)}"))
     screen.print(Text(harmless(fitted_words(document.fitted))))
+    order = order_words(document.fitted)
+    if order:
+        screen.print(Text(harmless(order)))
     if any(support_words(document)):
         screen.print(Text("support: how often exactly this source returned when the rows were drawn again"))
     diagnosis = saved_diagnosis(document.fitted)
@@ -164,6 +168,24 @@ def _rate_words(rate: Rate) -> str:
     if isinstance(rate, tuple):
         return f"at rates from {number(min(rate))} to {number(max(rate))}"
     return f"at rate {number(rate)}"
+
+
+def order_words(fitted: Mapping[str, Any]) -> str:
+    """What the order of the rows changed, as far as the file says; empty where they were learned without it.
+
+    >>> order_words({"diagnostics": {"in_time": {"added": [["a"]], "dropped": [["a", "b"], ["b", "c"]]}}})
+    'the order of the rows added 1 source (a) and dropped 2 sources (a + b; b + c)'
+    """
+    found = [(word, _entry(fitted, "diagnostics", "in_time", word)) for word in ("added", "dropped")]
+    if not all(isinstance(sources, list) for _, sources in found):
+        return ""
+    told = [f"{word} {counted(len(sources), 'source')} ({_source_list(sources)})" for word, sources in found if sources]
+    return f"the order of the rows {' and '.join(told) if told else 'changed no source'}"
+
+
+def _source_list(sources: Sequence[Any]) -> str:
+    names = [" + ".join(map(str, source)) if isinstance(source, list) else str(source) for source in sources]
+    return "; ".join([*names[:SOURCES_SHOWN], *(["..."] if len(names) > SOURCES_SHOWN else [])])
 
 
 def fitted_words(fitted: Mapping[str, Any]) -> str:

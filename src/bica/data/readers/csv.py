@@ -44,7 +44,7 @@ def layout_of(lines: TextLines) -> CsvLayout:
         raise DataError(f"{lines.path} is not CSV: a quoted name in its first line has no end")
     delimiter, records, n_lines = max(readable, key=lambda layout: _fit(layout[1]))
     if _is_data(records[0]):
-        return CsvLayout(tuple(numbered(len(records[0]))), delimiter, 0)
+        return CsvLayout(numbered(len(records[0])), delimiter, 0)
     return CsvLayout(tuple(records[0]), delimiter, n_lines)
 
 

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import MISSING
+from bica.data.rows import Rows
 from bica.estimate.temporal.search import FIRST_STAY, TimeSearch
 from bica.estimate.temporal.state import MOST, NEVER_ZERO, ChainedSources, TemporalState
-from bica.invert.posterior import checked_rows
 from bica.kernels.bits import Words
 from bica.model.noise import Noise
-from bica.model.or_mixture import OrMixture
+from bica.model.or_mixture import OrMixture, in_order
 
 SLOTS_OF_STAYS = 4096
 ROUNDING = 1e-9  # 0.9 and 9 slots belong together, though 1 - 0.9 is a little below 0.1
@@ -80,7 +80,7 @@ def stays_in_time(model: OrMixture, words: Words, observed: Words | None = None)
 
 
 def _state(start: OrMixture, words: Words, observed: Words | None, noise: Noise | None) -> TemporalState:
-    cells = checked_rows(start, words, observed).cells(start.n_sensors)
+    cells = Rows.of_words(words, observed, start.n_sensors).cells(start.n_sensors)
     always = start.mixing[:, start.probability == 1].any(axis=1)
     cells[:, always] = MISSING  # under a source that is always on, others do not show
     first = Noise.flips(_share_of_flips(start)) if noise is None else noise
@@ -110,5 +110,4 @@ def _learned(start: OrMixture, search: TimeSearch) -> LearnedInTime:
         sensors=start.sensors,
     )
     stay = np.concatenate([np.full(always.size, np.inf), found.stay])
-    order = model.order()
-    return LearnedInTime(model.pick(order), stay[order], search.converged, search.interrupted)
+    return LearnedInTime(*in_order(model, stay), search.converged, search.interrupted)

@@ -12,7 +12,6 @@ from bica.data.rows import Rows
 from bica.errors import InfeasibleError, SettingError
 from bica.invert.decode import decode
 from bica.invert.groups import Group, groups_of, shown_cost
-from bica.invert.posterior import checked_rows
 from bica.invert.temporal.chains import STRETCH, ChainBlock, Chains, checked_persistence
 from bica.kernels.bits import Words
 from bica.kernels.decoding.table import TIE
@@ -178,7 +177,7 @@ def decode_in_time(
     >>> decode_in_time(model, rows, persistence=5).activity[:, 0].astype(int)
     array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
     """
-    courses, feasible = _row_wise(model, checked_rows(model, words, observed))
+    courses, feasible = _row_wise(model, Rows.of_words(words, observed, model.n_sensors))
     stay = _persistence(model, courses, persistence)
     chains = Chains.of(model.probability, stay)
     cost, exact = 0.0, np.ones(model.n_sources, dtype=bool)
@@ -195,7 +194,7 @@ def decode_in_time(
 
 def learn_persistence(model: OrMixture, words: Words, observed: Words | None = None) -> NDArray[np.float64]:
     """Estimate from consecutive rows for how many slots on average each source stays on: (n_sources,)."""
-    courses, _ = _row_wise(model, checked_rows(model, words, observed))
+    courses, _ = _row_wise(model, Rows.of_words(words, observed, model.n_sensors))
     return _persistence(model, courses, "estimate")
 
 

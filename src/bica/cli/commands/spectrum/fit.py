@@ -33,15 +33,16 @@ def fit(table: str, output: str | None, noise: float | None, force: bool, as_jso
     """
     refuse_two_answers(as_json, output)
 
-    from bica.applications.spectrum import Slots, learn_users
+    from bica.applications.spectrum import learn_users
     from bica.cli.options import check_outputs
     from bica.cli.screen import note, waiting
     from bica.cli.screens.model import give_model
     from bica.model.noise import Noise
+    from bica.pipeline import read_in_order
 
     check_outputs(force, output)
     with waiting("learning the users"):
-        found = learn_users(Slots.of(table), noise=None if noise is None else Noise.flips(noise))
+        found = learn_users(read_in_order(table), noise=None if noise is None else Noise.flips(noise))
     give_model(found.document(), output, as_json=as_json, force=force)
     if "interrupted" in found.diagnostics:
         raise click.exceptions.Exit(INTERRUPTED)

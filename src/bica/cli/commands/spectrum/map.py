@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bica.cli.commands.spectrum.options import propagation_of, radio_options
+from bica.cli.commands.spectrum import propagation_of, radio_options
 from bica.cli.options import force_option, json_option, output_option
 
 if TYPE_CHECKING:
@@ -75,16 +75,16 @@ def map(  # noqa: A001 (the command's name)
 
 def _activity(placed: PlacedUsers, document: ModelDocument, table: str) -> NDArray[np.bool_]:
     """Who was active in each slot, decoded in time."""
-    from bica.applications.spectrum.learning import Slots
     from bica.errors import DataError
     from bica.estimate.temporal import stays_in_time
     from bica.invert.temporal.decode import decode_in_time
+    from bica.pipeline import read_in_order
 
-    slots = Slots.of(table)
+    slots = read_in_order(table)
     if slots.sensors != placed.model.sensors:
         raise DataError(f"{table} has other columns than the model; give the table from which it was learned")
-    stays = stays_in_time(placed.model, slots.words, slots.observed)
-    return decode_in_time(placed.model, slots.words, slots.observed, persistence=stays).activity
+    stays = stays_in_time(placed.model, slots.words, slots.seen)
+    return decode_in_time(placed.model, slots.words, slots.seen, persistence=stays).activity
 
 
 def _draw(placed: PlacedUsers, activity: NDArray[np.bool_] | None, first: int, output: str, force: bool) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from bica.cli.commands.spectrum.options import above_zero, propagation_of, radio_options
+from bica.cli.commands.spectrum import above_zero, propagation_of, radio_options
 from bica.cli.options import force_option, json_option, output_option, refuse_two_answers, seed_option
 
 if TYPE_CHECKING:
