@@ -185,7 +185,8 @@ def _market_numbers(file: IO[bytes], header: _MarketHeader) -> NDArray[np.float6
         if n_read > wanted:
             break
     if n_read != wanted:
-        raise ValueError(f"it promises {header.n_entries} entries, but holds {'more' if n_read > wanted else 'fewer'}")
+        promised = counted(header.n_entries, "line")
+        raise ValueError(f"it promises {promised} of numbers, but holds {'more' if n_read > wanted else 'fewer'}")
     return np.concatenate(parts).reshape(header.n_entries, header.n_numbers)
 
 
@@ -194,7 +195,7 @@ def _numbers(text: bytes) -> NDArray[np.float64]:
         warnings.simplefilter("error", DeprecationWarning)  # how older NumPy tells of text that is no number
         try:
             return np.fromstring(text, np.float64, sep=" ")
-        except DeprecationWarning:
+        except (DeprecationWarning, ValueError):
             raise ValueError("it holds something that is not a number") from None
 
 
