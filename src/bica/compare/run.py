@@ -6,7 +6,6 @@ import json
 import multiprocessing
 import os
 import signal
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from typing import Any, Protocol
 
 from bica.data.readers.engine import connection, path_literal, text_literal
 from bica.errors import DataError, OutputError, SettingError
-from bica.output import check_target, write_whole
+from bica.output import check_target, temporary_folder, write_whole
 from bica.progress import report
 from bica.threads import n_cores
 
@@ -73,8 +72,8 @@ def write_table(records: Iterable[Record], path: str | Path, *, overwrite: bool 
     if ending not in FORMATS:
         raise SettingError(f"a table of results is written as {' or '.join(FORMATS)}, but {path} ends in {ending!r}")
     check_target(path, overwrite=overwrite)
-    with tempfile.TemporaryDirectory(prefix="bica-") as folder:
-        source, target = Path(folder) / "records.jsonl", Path(folder) / f"table{ending}"
+    with temporary_folder() as folder:
+        source, target = folder / "records.jsonl", folder / f"table{ending}"
         source.write_text("".join(json.dumps(record) + "\n" for record in records))
         if not source.stat().st_size:
             raise OutputError(f"{path} would be empty: there are no results yet")

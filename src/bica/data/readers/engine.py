@@ -1,7 +1,6 @@
 """DuckDB as the reader of files and tables larger than memory."""
 
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import duckdb
 
 from bica.errors import DataError
+from bica.output import temporary_folder
 
 Row = tuple[Any, ...]
 
@@ -17,8 +17,8 @@ Row = tuple[Any, ...]
 @contextmanager
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection of our own; what it has to put aside on disk is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="bica-") as folder:
-        settings: dict[str, Any] = {"temp_directory": folder, "autoinstall_known_extensions": False}
+    with temporary_folder() as folder:
+        settings: dict[str, Any] = {"temp_directory": str(folder), "autoinstall_known_extensions": False}
         engine = duckdb.connect(":memory:", config=settings)
         try:
             yield engine

@@ -3,9 +3,6 @@
 # ruff: noqa: S608 - only our own names, quoted paths and quoted text enter a query
 
 import os
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,8 +17,9 @@ from bica.data.readers.engine import path_literal, plain, text_literal
 from bica.data.readers.lines import Compression, TextLines, check_whole
 from bica.data.slots.moments import Unit, microseconds_sql, unit_of_size
 from bica.data.slots.store import EventStore
-from bica.data.tables import Kind, check_file, kind_inside, kind_of, speaking_of_standard_input
+from bica.data.tables import Kind, check_file, kind_inside, keep_standard_input, kind_of, speaking_of_standard_input
 from bica.errors import DataError
+from bica.output import temporary_folder
 from bica.progress import tracked
 
 FIRST_ROWS = 1000  # a look at these tells the keys of JSON lines, and the unit of times that are numbers
@@ -201,10 +199,9 @@ def _on_disk(path: str) -> Iterator[Path]:
     if path != "-":
         yield Path(path)
         return
-    with tempfile.TemporaryDirectory(prefix="bica-") as folder:
-        here = Path(folder) / "stdin"
-        with open(here, "wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
+    with temporary_folder() as folder:
+        here = folder / "stdin"
+        keep_standard_input(here)
         with speaking_of_standard_input(here):
             yield here
 
