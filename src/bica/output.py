@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import NoReturn
 
 from bica.errors import OutputError
 
@@ -18,6 +19,21 @@ NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EIN
 
 class Terminated(BaseException):
     """The program was asked to end. Unlike Ctrl-C, nothing answers this with what was found so far."""
+
+
+_asked_to_end = False
+
+
+def terminate() -> NoReturn:
+    """Answer the request to end: what runs unwinds, and its drafts and temporary folders go."""
+    global _asked_to_end  # noqa: PLW0603 - the process ends once
+    _asked_to_end = True
+    raise Terminated
+
+
+def interruption() -> BaseException:
+    """What a library that reports only that a signal came should have raised."""
+    return Terminated() if _asked_to_end else KeyboardInterrupt()
 
 
 _passing: set[Path] = set()  # drafts and temporary files and folders that exist at this moment

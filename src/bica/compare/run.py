@@ -6,14 +6,17 @@ import json
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
 
 from bica.data.readers.engine import connection, path_literal, text_literal
-from bica.errors import DataError, OutputError, SettingError
+from bica.errors import DataError, LimitError, OutputError, SettingError
 from bica.output import check_target, temporary_folder, write_whole
 from bica.progress import report
 from bica.threads import n_cores
@@ -39,10 +42,13 @@ class RecordFile:
 
     def add(self, record: Record) -> None:
         """Write one record and wait until the disk has it."""
-        with open(self.path, "ab") as file:
-            file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with open(self.path, "ab") as file:
+                file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise OutputError(f"{self.path} cannot be written: {error.strerror or error}") from None
         self.records.append(record)
 
 
@@ -59,7 +65,7 @@ def read_records(path: str | Path) -> list[Record]:
 def _record(line: str, number: int, path: str | Path) -> Record:
     try:
         record = json.loads(line)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, or nested too deeply
         record = None
     if not isinstance(record, dict) or "contender" not in record:
         raise DataError(f"{path} is no file of results: line {number} is not a record of a comparison")
@@ -103,7 +109,7 @@ def run_plan(plan: Sequence[Job], path: str | Path, *, n_jobs: int | None = None
     """Do every job of ``plan`` that ``path`` does not hold yet; return the records of the plan, in its order.
 
     A killed run continues where it was: call again with the same path. ``n_jobs`` processes of one thread each share
-    the work, by default one a core; with 1 the work is done right here. Ctrl-C lets the jobs at hand finish. In a
+    the work, by default one per core; with 1 the work is done right here. Ctrl-C gives up the jobs at hand. In a
     script, call this under ``if __name__ == "__main__":``, since the processes read the script anew.
     """
     jobs = n_cores() if n_jobs is None else n_jobs
@@ -137,22 +143,35 @@ def _results(plan: list[Job], n_jobs: int) -> Iterator[Record]:
         yield from map(_perform, plan)
         return
     fresh = multiprocessing.get_context("spawn")  # a forked copy would inherit threads in unknown states
-    with _one_thread(), ProcessPoolExecutor(n_jobs, fresh, initializer=_ignore_interrupts) as pool:
-        waiting = [pool.submit(_perform, job) for job in plan]
+    theirs, ours = fresh.Pipe(duplex=False)
+    workers = ProcessPoolExecutor(n_jobs, fresh, initializer=_obey, initargs=(theirs,))
+    with _one_thread(), theirs, workers as pool, ours:  # whatever ends this closes our end of the pipe first
         try:
-            for future in as_completed(waiting):
+            for future in as_completed([pool.submit(_perform, job) for job in plan]):
                 yield future.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown()
+        except BrokenProcessPool:
+            raise LimitError(
+                "a process ended in the middle of its work, perhaps for lack of memory; what is finished is kept: "
+                "run again to continue, with fewer processes"
+            ) from None
 
 
 def _perform(job: Job) -> Record:
     return job.perform()
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C reaches every process; a method that ends early on it must not count as finished."""
+def _obey(parent: Connection) -> None:
+    """End with the parent; leave Ctrl-C, which reaches every process, to it: what a method gives then is not finished."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: Connection) -> None:
+    """The other end of the pipe closes when the parent wants no more, or is gone, however it went."""
+    with suppress(EOFError, OSError):
+        parent.recv_bytes()
+    os._exit(1)
 
 
 @contextmanager

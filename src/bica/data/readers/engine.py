@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from bica.errors import DataError
-from bica.output import temporary_folder
+from bica.output import interruption, temporary_folder
 
 Row = tuple[Any, ...]
 
@@ -46,12 +46,12 @@ def _more(engine: duckdb.DuckDBPyConnection, n_rows: int) -> list[Row]:
 
 @contextmanager
 def ctrl_c_passing() -> Iterator[None]:
-    """The engine tells of Ctrl-C by an error of its own; let it be what it is everywhere else."""
+    """The engine reports signals by an error of its own; let it be what it is everywhere else."""
     try:
         yield
     except RuntimeError as error:
         if str(error) == "Query interrupted":
-            raise KeyboardInterrupt from None
+            raise interruption() from None
         raise
 
 
