@@ -24,7 +24,7 @@ from bica.errors import BicaWarning, DataError, InfeasibleError, SettingError
 from bica.estimate.bootstrap import Bootstrap, bootstrap
 from bica.invert.decode import decode
 from bica.invert.explain import Explanations, explain
-from bica.invert.posterior import LogChance, log_chance, posterior
+from bica.invert.posterior import LogProbability, log_probability, posterior
 from bica.invert.temporal.chains import checked_persistence
 from bica.invert.temporal.decode import decode_in_time, learn_persistence
 from bica.invert.words import approximate, impossible, lower_bounds, unproven
@@ -267,14 +267,14 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         check_is_fitted(self)
         with self._telling():
             rows = self._rows(X)
-            return _told(log_chance(self.model_, rows.words, rows.seen))
+            return _told(log_probability(self.model_, rows.words, rows.seen))
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-likelihood of a row; a lower bound in the cases that ``score_samples`` names."""
         check_is_fitted(self)
         with self._telling():
             counts = self._counts(X, None, first=False)
-            by_row = _told(log_chance(self.model_, counts.patterns, counts.seen()))
+            by_row = _told(log_probability(self.model_, counts.patterns, counts.seen()))
         return float(counts.weights @ by_row) / counts.n_samples
 
     def sample(self, n_samples: int = 1) -> NDArray[np.int8]:
@@ -425,7 +425,7 @@ def _is_array(X: Any) -> bool:
     return isinstance(X, list | tuple) or issparse(X) or (hasattr(X, "__array__") and not hasattr(X, "columns"))
 
 
-def _told(chance: LogChance) -> NDArray[np.float64]:
+def _told(chance: LogProbability) -> NDArray[np.float64]:
     if not chance.exact.all():
         warnings.warn(lower_bounds(chance), BicaWarning, stacklevel=3)
     return chance.value

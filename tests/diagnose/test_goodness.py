@@ -8,14 +8,15 @@ from scipy.stats import binom, chi2
 
 from bica.data.patterns import PatternCounts
 from bica.diagnose.goodness import (
+    _slopes,
     binomial_tails,
     both_on,
     complete_rows,
+    confusions,
     likelihood_ratio,
     pattern_test,
     signed_deviance,
 )
-from bica.diagnose.sources import _slopes, confusions
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from tests.reference import slow_mixture

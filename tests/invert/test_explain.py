@@ -62,7 +62,7 @@ def test_the_best_explanations_match_the_definition(problem, k):
 @given(problems(), st.integers(1, 5))
 def test_splitting_and_decoding_finds_the_same(problem, k):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(explain_module, "STATES", 0)
+        patch.setattr(explain_module, "ELIMINATION_STATES", 0)
         check_against_the_definition(*problem, k)
 
 
@@ -118,7 +118,7 @@ def test_more_than_64_sources_in_one_group():
     assert model.n_sources > 64
     np.testing.assert_array_equal(found.activity[0], decode(model, row).activity[0])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(explain_module, "STATES", 0)
+        patch.setattr(explain_module, "ELIMINATION_STATES", 0)
         np.testing.assert_array_equal(explain(model, row, k=3).activity, found.activity)
 
 

@@ -1,4 +1,4 @@
-"""Work through a plan on all cores; every finished job is one line on disk and is not done again."""
+"""Work through a plan on all cores; every finished job is one line on disk and is not run again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMATS = {".csv": "csv, HEADER", ".parquet": "parquet"}
 
 
 class RecordFile:
-    """A file of JSON lines that only grows; every line is on the disk before the next task counts as done."""
+    """A file of JSON lines that only grows; a job counts as finished once its line is on the disk."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -53,7 +53,7 @@ class RecordFile:
 
 
 def read_records(path: str | Path) -> list[Record]:
-    """The whole lines of a file of results."""
+    """The records in a file of results; a torn last line is left out."""
     try:
         content = Path(path).read_bytes()
         lines = content[: content.rfind(b"\n") + 1].decode().splitlines()
@@ -73,7 +73,7 @@ def _record(line: str, number: int, path: str | Path) -> Record:
 
 
 def write_table(records: Iterable[Record], path: str | Path, *, overwrite: bool = False) -> None:
-    """The records as a table with a row each, CSV or Parquet as the ending says; written whole."""
+    """Write the records as a table, one row each, CSV or Parquet as the ending says, whole or not at all."""
     ending = Path(path).suffix
     if ending not in FORMATS:
         raise SettingError(f"a table of results is written as {' or '.join(FORMATS)}, but {path} ends in {ending!r}")
@@ -94,23 +94,23 @@ ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUM
 
 
 class Job(Protocol):
-    """Something to be done once: a plain value that can go to another process."""
+    """Something to be done once: a plain value that can be sent to another process."""
 
     def key(self) -> Record:
-        """What tells it from all other jobs of a plan: plain values, among them ``contender``."""
+        """What distinguishes it from all other jobs of a plan: plain values, among them ``contender``."""
         ...
 
     def perform(self) -> Record:
-        """Do it; the key and what came of it, as one flat record."""
+        """Do it; return the key and the outcome as one flat record."""
         ...
 
 
 def run_plan(plan: Sequence[Job], path: str | Path, *, n_jobs: int | None = None) -> list[Record]:
     """Do every job of ``plan`` that ``path`` does not hold yet; return the records of the plan, in its order.
 
-    A killed run continues where it was: call again with the same path. ``n_jobs`` processes of one thread each share
-    the work, by default one per core; with 1 the work is done right here. Ctrl-C gives up the jobs at hand. In a
-    script, call this under ``if __name__ == "__main__":``, since the processes read the script anew.
+    A killed run continues where it stopped: call again with the same path. ``n_jobs`` processes of one thread each
+    share the work, by default one per core; with 1 the work is done in this process. Ctrl-C gives up the running
+    jobs. In a script, call this under ``if __name__ == "__main__":``, since each process imports the script again.
     """
     jobs = n_cores() if n_jobs is None else n_jobs
     if jobs < 1:
@@ -132,13 +132,13 @@ def _name(key: Record) -> tuple[object, ...]:
 
 
 def _named(records: Sequence[Record], plan: Sequence[Job]) -> dict[tuple[object, ...], Record]:
-    """Records by the values that make up the key of a job of this plan; those of other plans are left out."""
+    """The records by the values of their keys; records of other plans are left out."""
     parts = list(plan[0].key()) if plan else []
     return {tuple(record[part] for part in parts): record for record in records if record.keys() >= set(parts)}
 
 
 def _results(plan: list[Job], n_jobs: int) -> Iterator[Record]:
-    """Records as they become ready."""
+    """The records of all jobs, as they become ready."""
     if n_jobs == 1 or len(plan) < 2:
         yield from map(_perform, plan)
         return

@@ -1,16 +1,183 @@
-"""Whether to believe a model: what the table showed before the fit and says of the fit, with a verdict."""
+"""Whether to believe a model: what a table says of it before and after the fit, with a verdict."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bica.data.patterns import PatternCounts
-from bica.diagnose.fit import LEVEL, FitCheck
-from bica.diagnose.table import TableCheck
+from bica.diagnose.goodness import (
+    Confusion,
+    OddPair,
+    OddPattern,
+    Splinters,
+    both_on,
+    complete_rows,
+    confusions,
+    find_odd_pair,
+    find_odd_patterns,
+    pattern_test,
+)
+from bica.diagnose.table import LISTED, TableCheck
 from bica.model.files import as_json
 from bica.model.fit import Fit
-from bica.text import counted, verdict_words
+from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture
+from bica.text import counted, folded, percent, verdict_words
+
+Vector = NDArray[np.float64]
+
+PATTERN_LIMIT = 16  # sensors up to which all patterns are looked at
+LEVEL, DOUBT = 0.01, 0.05  # p-values from which on a fit is refuted, and in doubt
+MISPLACED = 0.02  # a share of the rows that matters; a long table refutes any model in details
+ROWS_A_NUMBER = 5  # fewer rows than this for every fitted number cannot judge it
+
+
+@dataclass(frozen=True, slots=True)
+class FitCheck:
+    """How well a model fits the table that it was learned from."""
+
+    n_samples: float
+    n_sources: int
+    n_fitted: int  # numbers fitted by likelihood
+    patterns_checked: bool
+    n_impossible: float  # rows that the model cannot bring about
+    g2: float | None
+    g2_expected: float | None  # what a true model reaches on average
+    g2_p_value: float | None  # parametric bootstrap, without refits
+    g2_draws: int
+    misplaced: float  # a bound on the share of rows that is not as the model has it
+    odd_pair: OddPair | None  # None if pairs were not checked
+    odd_patterns: tuple[OddPattern, ...]  # the worst few of those that are significant
+    n_odd_patterns: int
+    confused: tuple[Confusion, ...]
+    splinters: Splinters | None  # None unless most sources are parts of others
+
+    @classmethod
+    def of(cls, fit: Fit, data: PatternCounts) -> FitCheck:
+        """Compare a fit with its table; all patterns up to 16 sensors, all pairs up to 2048. Nothing is fitted."""
+        places = _varying(fit.model, data)
+        model, data = _named(fit.model).of_sensors(places), data.project(places.tolist())
+        n_fitted, odd_pair, whole = (
+            len(_fitted(fit)) + _fitted_noise(fit),
+            find_odd_pair(model, data),
+            complete_rows(data),
+        )
+        size, split = (data.n_samples, fit.model.n_sources, n_fitted), Splinters.of(fit.model)
+        unchecked = cls(*size, False, 0.0, None, None, None, 0, 0.0, odd_pair, (), 0, (), split)
+        if places.size > PATTERN_LIMIT or not whole.weights.size:
+            return unchecked
+        chance, histogram = model.pattern_probability(), whole.histogram()
+        test, odd = pattern_test(chance, histogram, n_fitted), find_odd_patterns(chance, histogram, data.sensors)
+        return replace(
+            unchecked,
+            patterns_checked=True,
+            n_impossible=float(histogram[chance <= 0].sum()),
+            g2=test.g2 if np.isfinite(test.g2) else None,
+            g2_expected=test.expected,
+            g2_p_value=test.p_value,
+            g2_draws=test.n_draws,
+            misplaced=test.misplaced(whole.n_samples),
+            odd_patterns=tuple(odd[:LISTED]),
+            n_odd_patterns=len(odd),
+            confused=tuple(_confused(fit, model, whole)),
+        )
+
+    @property
+    def p_value(self) -> float:
+        """Of both tests together."""
+        pair = None if self.odd_pair is None else self.odd_pair.p_value
+        values = [value for value in (self.g2_p_value, pair) if value is not None]
+        return min(1.0, len(values) * min(values)) if values else 1.0
+
+    @property
+    def matters(self) -> bool:
+        """Whether the difference is large enough to care about, however sure it is."""
+        pair = 0.0 if self.odd_pair is None else abs(self.odd_pair.observed - self.odd_pair.expected) / self.n_samples
+        return bool(self.n_impossible) or max(self.misplaced, pair) >= MISPLACED
+
+    @property
+    def has_too_few_rows(self) -> bool:
+        """Whether the table is too short to refute anything."""
+        return self.n_samples < ROWS_A_NUMBER * max(1, self.n_fitted)
+
+    def objections(self) -> list[str]:
+        """What speaks against this model."""
+        told = []
+        if self.n_impossible:
+            told.append(f"the model has {counted(self.n_impossible, 'row')} as impossible; fit with noise")
+        elif self.p_value <= DOUBT:
+            told.append(self._difference())
+        if not self.n_sources and self.p_value <= DOUBT:
+            told.append("no source was found: those rarer than min_probability are left out; give a smaller one")
+        if self.splinters is not None:
+            told.append(self.splinters.words())
+        if self.has_too_few_rows:
+            told.append(f"too few rows, {self.n_samples:.15g}, to judge {counted(self.n_fitted, 'fitted number')}")
+        return told
+
+    def _difference(self) -> str:
+        """The difference in words, by whichever test shows it."""
+        pair, chance = self.odd_pair, f"chance alone does as much {_how_often(self.p_value)}"
+        if self.g2 is not None and self.g2_p_value is not None and (pair is None or self.g2_p_value <= pair.p_value):
+            share = f"at most {percent(self.misplaced)} of the rows would have to change"
+            return f"the rows are not as the model has them: {share}; {chance}"
+        assert pair is not None
+        who = pair.sensors[0] if pair.sensors[0] == pair.sensors[1] else " and ".join(pair.sensors)
+        return f"{who}: on in {pair.observed:.5g} rows, not in {pair.expected:.5g} as the model has it; {chance}"
+
+    def sentences(self) -> list[str]:
+        """What was seen, objections left out."""
+        told = []
+        if not self.patterns_checked:
+            told.append(f"patterns were not checked: more than {PATTERN_LIMIT} sensors vary, or every row has gaps")
+        if self.odd_pair is None:
+            told.append("pairs of sensors were not checked against the model")
+        if self.g2 is not None and self.p_value > DOUBT:
+            told.append(f"G² is {self.g2:.4g}, a model that is right has {self.g2_expected:.4g} on average")
+        if self.odd_patterns:
+            words = folded([pattern.words() for pattern in self.odd_patterns], 2, self.n_odd_patterns)
+            told.append(f"{counted(self.n_odd_patterns, 'pattern')} unexplained: {words}")
+        told += [f"{' and '.join(pair.names)} are hardly told apart" for pair in self.confused[:LISTED]]
+        return told
+
+
+def _how_often(p_value: float) -> str:
+    return "hardly ever" if p_value < 0.001 else f"in at most {percent(p_value)} of cases"
+
+
+def _varying(model: OrMixture, data: PatternCounts) -> NDArray[np.int64]:
+    """The sensors that change in the data or, noise aside, in the model; the others tell nothing of the noise."""
+    hidden = np.diag(both_on(model.with_noise(Noise())))
+    return np.union1d(data.varying(), np.flatnonzero((hidden > 0) & (hidden < 1)))
+
+
+def _named(model: OrMixture) -> OrMixture:
+    """The model with a name for every source, by which it is known also when sensors are left out."""
+    return OrMixture(model.mixing, model.probability, model.noise, sensors=model.sensors, names=model.source_names())
+
+
+def _fitted(fit: Fit) -> set[str]:
+    """A probability with a standard error was fitted by likelihood; one without was given, or found otherwise."""
+    errors = np.zeros(fit.model.n_sources) if fit.probability_error is None else fit.probability_error
+    return {name for name, error in zip(fit.model.source_names(), errors, strict=True) if error > 0}
+
+
+def _fitted_noise(fit: Fit) -> int:
+    noise = fit.diagnostics.get("noise")
+    if not isinstance(noise, dict) or not noise.get("estimated") or not noise.get("error"):
+        return 0
+    return fit.model.noise.n_sensors or 1
+
+
+def _confused(fit: Fit, model: OrMixture, data: PatternCounts) -> list[Confusion]:
+    fitted, noise = _fitted(fit), _fitted_noise(fit) == 1
+    sources = np.array([j for j, name in enumerate(model.names) if name in fitted], np.int64)
+    return confusions(model, data, sources, noise=noise) if sources.size + noise > 1 else []
+
 
 Verdict = Literal["fits", "doubtful", "misfit", "open"]
 

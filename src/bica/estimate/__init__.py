@@ -1,1 +1,1 @@
-"""Our methods, one per file."""
+"""Our methods (likelihood, FindBICA), the bootstrap, and in the subfolders what they are made of."""

@@ -14,7 +14,7 @@ from bica.data.patterns import PatternCounts
 from bica.errors import DataError, SettingError
 from bica.estimate.sparse_recursion import Silences, SparseRecursion
 from bica.kernels.lattice.channel import apply_channel
-from bica.kernels.lattice.recursion import clique_table, off_chances, off_chances_with_gaps
+from bica.kernels.lattice.recursion import clique_table, off_probabilities, off_probabilities_of_allowed
 from bica.kernels.lattice.subsets import subset_sums
 from bica.model.distribution import pattern_table, tabled_groups
 from bica.model.fit import Fit
@@ -205,10 +205,10 @@ def probability_by_recursion(
     off = np.array(histogram, dtype=float)
     subset_sums(off, 1.0)
     if off[0] > 0 and (allowed is None or allowed.all()):
-        off_chances(off, min_probability)
+        off_probabilities(off, min_probability)
     else:
         allowed = np.ones(off.size, dtype=bool) if allowed is None else allowed
-        off_chances_with_gaps(off, off.copy(), allowed, min_probability)
+        off_probabilities_of_allowed(off, off.copy(), allowed, min_probability)
     off[0] = 1.0
     np.subtract(1.0, off, out=off)
     return off

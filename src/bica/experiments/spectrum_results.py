@@ -1,4 +1,4 @@
-"""What came of the spectrum experiment: means over fields, and one picture of the errors."""
+"""The results of the spectrum experiment: means over fields, and one picture of the errors."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ By = Literal["n_users", "n_true"]
 MEASURES = ("hamming_distance", "exact", "activity_error", "activity_error_in_time", "n_found", "f1", "cpu_seconds")
 TITLES = {"likelihood": "Likelihood", IN_TIME: "Likelihood in time", "truth": "exact model"}
 BEST_FINDBICA = "FindBICA"
-CELL = ("reading", "n_users", "flip_rate")
+CELL_FIELDS = ("reading", "n_users", "flip_rate")
 
 
 def with_best_findbica(records: Sequence[Record]) -> list[Record]:
-    """One FindBICA in place of all: for each number of users and noise the setting with the lowest mean distance.
+    """The records with one FindBICA: for each number of users and noise level the one with the lowest mean distance.
 
-    Its activity in time is that of the one setting for which it was decoded. Others get their titles.
+    Its activity in time is that of the one setting for which it was decoded. Other contenders get their titles.
     """
     in_time = {_run(record): record["activity_error_in_time"] for record in records if _decoded_findbica(record)}
-    best = best_variants(records, FINDBICA, CELL)
+    best = best_variants(records, FINDBICA, CELL_FIELDS)
     lines = []
     for record in records:
         name = record["contender"]
@@ -48,11 +48,11 @@ def _decoded_findbica(record: Record) -> bool:
 
 
 def _cell(record: Record) -> tuple[Any, ...]:
-    return tuple(record[part] for part in CELL)
+    return tuple(record[part] for part in CELL_FIELDS)
 
 
 def means_by(records: Iterable[Record], by: By) -> list[Record]:
-    """Means with 99 % intervals for every contender, noise level and number: of users, or of those told apart.
+    """Means with 99 % intervals for every contender, noise level and number of users (all, or as can be told apart).
 
     >>> record = {"contender": "a", "flip_rate": 0.0, "n_users": 5, **dict.fromkeys(MEASURES, 0.5)}
     >>> means_by([record, record], "n_users")[0]["mean"]
@@ -77,7 +77,7 @@ def means_by(records: Iterable[Record], by: By) -> list[Record]:
 
 
 def markdown_of_users(means: Sequence[Record], measure: str, digits: int = 4) -> str:
-    """One measure as text: a line a method and noise level, a column a number of users.
+    """One measure as Markdown: one line per method and noise level, one column per number of users.
 
     >>> row = {"contender": "FindBICA", "flip_rate": 0.05, "number": 5, "measure": "exact", "mean": 0.5}
     >>> print(markdown_of_users([row], "exact", 2))
@@ -107,13 +107,13 @@ COLORS = (look.INK, look.BLUE, look.ORANGE, look.GREY, look.SKY, look.YELLOW)
 EXACT = "exact model"
 WIDTH, HEIGHT = 200, 125
 ROOM = 1.1  # above the highest mean; wider bands are cut off there
-BAND_RUNS = 5  # of fewer runs an interval says next to nothing
+BAND_RUNS = 5  # an interval over fewer runs says next to nothing
 
 
 def spectrum_errors_chart(by_users: Values, by_distinct: Values) -> alt.VConcatChart:
     """Means with 99 % bands against the number of users, and below against how many of them can be told apart.
 
-    Both have ``contender``, ``flip_rate``, ``number``, ``measure``, ``mean``, ``low``, ``high`` and ``n_runs``.
+    Rows of both have ``contender``, ``flip_rate``, ``number``, ``measure``, ``mean``, ``low``, ``high`` and ``n_runs``.
     """
     contenders = list(dict.fromkeys(row["contender"] for row in by_users))
     scale = alt.Scale(domain=contenders, range=[COLORS[place % len(COLORS)] for place in range(len(contenders))])
@@ -148,7 +148,7 @@ def _row(means: Values, measure: str, x_title: str, color: alt.Color, measures: 
 
 
 def _trivial(row: dict[str, Any]) -> bool:
-    """The exact model makes no errors in the mixing; it shows what decoding alone gets wrong."""
+    """Whether the row says nothing: the exact model, there to show decoding errors, makes none in the mixing."""
     return bool(row["contender"] == EXACT and row["measure"] in ("hamming_distance", "exact"))
 
 

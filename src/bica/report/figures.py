@@ -1,6 +1,6 @@
 """Pictures of models as Altair charts: pure functions of values, so a test can read what they draw.
 
-A source is a line and a sensor a column, as in the table that the sources explain.
+Each source is a line and each sensor a column, as in the table that the sources explain.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LEGEND = alt.Legend(title=None, orient="bottom", direction="horizontal")
 
 
 def mixing_chart(model: OrMixture) -> alt.HConcatChart:
-    """The mixing matrix: a filled cell where a source reaches a sensor, its probability as a bar beside.
+    """The mixing matrix: a filled cell where a source reaches a sensor, and the probability of each source as a bar.
 
     >>> chart = mixing_chart(OrMixture([[1, 1], [0, 1]], [0.2, 0.5]))
     >>> len(chart.to_dict()["hconcat"])
@@ -88,7 +88,7 @@ def network_chart(model: OrMixture) -> alt.LayerChart:
 
 
 def drawable(model: OrMixture) -> OrMixture:
-    """The model with names that can be drawn; control characters in one would end the drawing program."""
+    """The model with names that can be drawn; control characters in a name would crash the drawing program."""
     sensors, names = (told_apart(map(harmless, given)) for given in (model.sensors, model.source_names()))
     return OrMixture(model.mixing, model.probability, sensors=sensors, names=names)
 
@@ -100,8 +100,8 @@ def _cells(model: OrMixture) -> Values:
 
 def _bars(model: OrMixture, grid: Grid) -> alt.LayerChart:
     values: Values = [
-        {"line": line, "probability": float(chance), "label": short_number(chance)}
-        for line, chance in zip(grid.lines, model.probability, strict=True)
+        {"line": line, "probability": float(probability), "label": short_number(probability)}
+        for line, probability in zip(grid.lines, model.probability, strict=True)
     ]
     x = alt.X("probability:Q", scale=alt.Scale(domainMin=0), axis=None)
     base = marks_at(values).encode(x=x, y=grid.y(labelled=False))
@@ -138,8 +138,8 @@ def _compared_cells(pairs: list[Pair], grid: Grid, found: OrMixture, truth: OrMi
     cells: Values = []
     for line, pair in zip(grid.lines, pairs, strict=True):
         true = nothing if pair.true is None else truth.mixing[:, pair.true]
-        seen = nothing if pair.found is None else found.mixing[:, pair.found]
-        for kind, where in (("found", true & seen), ("missed", true & ~seen), ("wrong", seen & ~true)):
+        present = nothing if pair.found is None else found.mixing[:, pair.found]
+        for kind, where in (("found", true & present), ("missed", true & ~present), ("wrong", present & ~true)):
             cells += [{"line": line, "column": truth.sensors[i], "kind": kind} for i in np.flatnonzero(where)]
     return cells
 
@@ -171,12 +171,12 @@ def _two(true: str, found: str) -> alt.Scale:
 
 
 def _spread(places: NDArray[np.int64]) -> list[float]:
-    """How far down each item stands, from 0 to 1, evenly."""
+    """How far down each item stands, from 0 to 1, evenly spaced."""
     return [float((place + 0.5) / len(places)) for place in places]
 
 
 def _places(model: OrMixture) -> NDArray[np.int64]:
-    """An order of the sources in which lines cross little: each near the middle of its sensors."""
+    """The place of each source in an order with few crossing lines: each near the middle of its sensors."""
     middle = [np.flatnonzero(column).mean() for column in model.mixing.T]
     places = np.empty(model.n_sources, dtype=int)
     places[np.argsort(middle, kind="stable")] = np.arange(model.n_sources)
@@ -200,7 +200,7 @@ def _nodes(names: list[str] | tuple[str, ...], x: Literal[0, 1], places: list[fl
 
 
 def matching_chart(found: OrMixture, truth: OrMixture) -> alt.HConcatChart:
-    """Four boards of sources by sensors: all found, the found ones in the order of the true, the true, the difference.
+    """Four boards of sources by sensors: all found ones, the found ones as matched, the true ones, the difference.
 
     >>> truth = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
     >>> len(matching_chart(OrMixture([[1], [1]], [0.5]), truth).to_dict()["hconcat"])

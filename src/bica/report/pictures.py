@@ -1,4 +1,4 @@
-"""Charts into files: PNG, SVG, or a page of HTML that needs no network; the packages that draw are optional."""
+"""Writing charts to files: PNG, SVG, or an HTML page that needs no network; the drawing packages are optional."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def picture_bytes(chart: altair.TopLevelMixin, ending: str) -> bytes:
     """The content of the picture file with this ending."""
     if ending == ".png":
         image = io.BytesIO()
-        chart.save(image, format="png", scale_factor=2)  # sharp on dense screens
+        chart.save(image, format="png", scale_factor=2)  # twice the pixels, for sharp pictures on dense screens
         return image.getvalue()
     if ending == ".svg":
         text = io.StringIO()
@@ -67,6 +67,6 @@ def _page(chart: altair.TopLevelMixin) -> str:
     import vl_convert
 
     version = ".".join(altair.SCHEMA_VERSION.split(".")[:2])
-    # a sensor may be called </script>, and must not end the script
+    # a sensor may be called </script>, which must not end the script
     content = json.dumps(chart.to_dict()).replace("<", "\\u003c")
     return PAGE.format(library=vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", version), chart=content)

@@ -31,7 +31,7 @@ def test_the_same_results_give_the_table_of_times(folder):
     times = json.loads(result.stdout)["times"]
     assert {time["contender"] for time in times} == {"FindBICA"}  # the true model takes no time
     assert len(times) == 4
-    assert (folder / "table.md").read_text().startswith("| CPU seconds a fit | topology one |")
+    assert (folder / "table.md").read_text().startswith("| CPU seconds per fit | topology one |")
 
 
 def test_a_folder_with_other_files_is_left_alone(tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bica.estimate.rows.pool import as_columns, as_lists
 from bica.kernels.rows.births import accept_columns, closure_areas, find_seeds, grow_columns
 from bica.kernels.rows.lists import turned
-from bica.kernels.rows.votes import FEW, count_overlaps, count_together, vote_columns
+from bica.kernels.rows.votes import HEARD_SHARE, count_overlaps, count_together, vote_columns
 from tests.kernels.rows.row_problems import as_sets, row_problems
 from tests.reference import slow_rows
 
@@ -35,7 +35,7 @@ def test_votes_follow_the_definition(problem, data):
         hopeful = set()
         for i in set(range(m)) - column:
             count = sum(problem.weights[t] for t in rows if i in left[t])
-            zeros = max(0.0, FEW * free[i] * weight - count)
+            zeros = max(0.0, HEARD_SHARE * free[i] * weight - count)
             if count and count * problem.one[i] + zeros * problem.zero[i] > price:
                 hopeful.add(i)
         return hopeful

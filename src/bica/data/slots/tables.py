@@ -11,7 +11,7 @@ from bica.data.chunks import MISSING, rows_a_chunk
 from bica.data.slots.grid import Outages, SlotGrid
 from bica.data.slots.store import EventStore
 from bica.errors import DataError
-from bica.kernels.captures.packets import NEVER, count_steps_back
+from bica.kernels.captures.packets import NO_TIME, count_steps_back
 from bica.progress import tracked
 
 ONE_TABLE = None  # in place of a channel, where there are none
@@ -183,7 +183,7 @@ def _steps_back(store: EventStore) -> tuple[list[str], NDArray[np.int64], NDArra
     store.ask("CREATE TYPE sensor_name AS ENUM (SELECT DISTINCT sensor FROM events WHERE moment IS NOT NULL)")
     sensors = [name for (name,) in store.ask("SELECT unnest(enum_range(NULL::sensor_name))")]
     [(n_rows, n_files)] = store.ask("SELECT count(*), max(file) + 1 FROM events")
-    last, n_steps, largest = np.full((n_files, len(sensors)), NEVER), *np.zeros((2, n_files, len(sensors)), np.int64)
+    last, n_steps, largest = np.full((n_files, len(sensors)), NO_TIME), *np.zeros((2, n_files, len(sensors)), np.int64)
     pieces = range(0, n_rows, ROWS_A_PIECE)
     for first in tracked(pieces, "looking at clocks", len(pieces)):
         clocks, moments = store.columns(

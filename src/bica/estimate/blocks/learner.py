@@ -14,9 +14,10 @@ from bica.data.patterns import PatternCounts
 from bica.estimate.blocks.plan import Block, Links
 from bica.estimate.lattice.errors import covariance_of
 from bica.estimate.lattice.surface import Cells
-from bica.kernels.lattice.block_climb import climb, profiled_flip_rate
-from bica.kernels.lattice.block_search import search_block
+from bica.kernels.lattice.block_climb import BlockRows, climb, profiled_flip_rate
+from bica.kernels.lattice.block_search import BlockChannel, SetRules, search_block
 from bica.kernels.lattice.channel import channel_matrices
+from bica.kernels.lattice.likelihood import CellGroups
 from bica.model.noise import Noise
 
 Column = tuple[int, ...]  # the sensors of a source, rising
@@ -105,14 +106,14 @@ class BlockLearner:
     def learn(self, block: Block, noise: Noise, start: Pool, *, search: bool = True) -> Learned:
         """Search from what the block sees of ``start``; without ``search`` only the rates are fitted."""
         cells = self._cells(block)
-        rows = (cells.unobserved, cells.starts, cells.cells, cells.weights)
+        rows = BlockRows(CellGroups(cells.unobserved, cells.starts, cells.cells), cells.weights)
         rates = noise.of_sensors(block.sensors).rates(block.sensors.size)
         matrices = channel_matrices(*rates)
         sources, rate, fixed = self._start(block, start)
         if search:
-            channel = (matrices, matrices.transpose(0, 2, 1).copy())
+            channel = BlockChannel(matrices, matrices.transpose(0, 2, 1).copy())
             size = np.bitwise_count(np.arange(1 << block.sensors.size)).astype(np.int64)
-            rules = (self.allowed(block), size, self.cost[size])
+            rules = SetRules(self.allowed(block), size, self.cost[size])
             found, rate, _, information = search_block(sources, rate, fixed, rows, channel, rules)
         else:
             rate, _, information = climb(sources, rate, fixed, rows, matrices, -np.inf)

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from bica.data.patterns import PatternCounts
 from bica.kernels.lattice.channel import apply_channel_transposed, apply_matrices, channel_matrices
 from bica.kernels.lattice.likelihood import (
+    CellGroups,
     best_additions,
     candidate_gradient,
-    log_chance_derivatives,
     mix_sources,
     noise_gradient,
+    probability_derivatives,
     read_cells,
     source_gradient,
     spread_cells,
@@ -177,7 +178,7 @@ class Surface:
     def derivatives(self, point: Point) -> NDArray[np.float64]:
         """Derivatives of the log chance of each cell, by rates, then by unknown noise: (n_parameters, n_cells)."""
         derivatives = np.empty((point.sources.size + self.noise.n_unknown, point.chance.size))
-        log_chance_derivatives(
+        probability_derivatives(
             point.hidden,
             self._shown(point.hidden, point.noise),
             point.sources,
@@ -189,8 +190,8 @@ class Surface:
         )
         return derivatives / point.chance
 
-    def _groups(self) -> tuple[Sets, Sets, Sets]:
-        return self.cells.unobserved, self.cells.starts, self.cells.cells
+    def _groups(self) -> CellGroups:
+        return CellGroups(self.cells.unobserved, self.cells.starts, self.cells.cells)
 
     def additions(self, point: Point, candidates: Sets) -> tuple[Vector, Vector]:
         """How much each candidate alone would raise the log-likelihood, and its best probability."""
