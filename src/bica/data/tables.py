@@ -22,7 +22,7 @@ from bica.data.readers.arrays import matrix_table, table_of_matrix
 from bica.data.readers.csv import CsvParser, layout_of
 from bica.data.readers.frames import FrameTable, LazyTable, check_lazy_types
 from bica.data.readers.json import JsonParser, keys_of
-from bica.data.readers.lines import SUFFIXES, Compression, LinesTable, TextLines, check_whole
+from bica.data.readers.lines import SUFFIXES, Compression, LinesTable, TextLines, check_whole, longest_line
 from bica.data.readers.relations import ParquetFile, Relation, RelationTable, check_types
 from bica.errors import DataError, LimitError, OutputError
 from bica.output import begin_passing, end_passing
@@ -91,12 +91,14 @@ def open_kind(path: Path, kind: Kind, compression: Compression, options: Options
 
 def _csv_table(lines: TextLines, options: Options) -> Table:
     layout = layout_of(lines)
-    data = TextLines(lines.path, lines.compression, layout.n_header_lines)
+    data = TextLines(lines.path, lines.compression, layout.n_header_lines, layout.longest_line)
     return LinesTable(data, CsvParser(layout.names, layout.delimiter), options.columns(layout.names))
 
 
 def _json_table(lines: TextLines, options: Options) -> Table:
     keys = keys_of(lines)
+    longest = longest_line(len(keys), sum(6 * len(key) for key in keys))  # a letter takes at most six as an escape
+    lines = TextLines(lines.path, lines.compression, longest=longest)
     return LinesTable(lines, JsonParser({key: i for i, key in enumerate(keys)}), options.columns(keys))
 
 

@@ -45,13 +45,11 @@ def _deviance(x: float, mean: float) -> float:
     if abs(x - mean) >= 0.1 * (x + mean):
         return x * log(x / mean) + mean - x
     ratio = (x - mean) / (x + mean)
-    total, power, k = (x - mean) * ratio, 2.0 * x * ratio, 1.0
-    while True:  # the series of the logarithm, each term at most a hundredth of the one before
+    total, power = (x - mean) * ratio, 2.0 * x * ratio
+    for k in range(3, 20, 2):  # the series of the logarithm, each term at most a hundredth of the one before
         power *= ratio * ratio
-        k += 2.0
-        if total + power / k == total:
-            return total
         total += power / k
+    return total
 
 
 @compiled

@@ -196,7 +196,7 @@ class TestGrid:
         assert self.grid(tmp_path, start="0", end="2")[1] == 2
 
 
-@pytest.mark.parametrize("text", ["0s", "-1s", "1 week", "", "0.1us", "1e3"])
+@pytest.mark.parametrize("text", ["0s", "-1s", "1 week", "", "0.1us", "1e3", "9" * 5000, "1." + "0" * 5000, "99999999999999d", "²s", "٣s"])
 def test_lengths_that_mean_nothing_are_refused(text):
     with pytest.raises(SettingError):
         microseconds(text)

@@ -14,6 +14,7 @@ from bica.data.slots.moments import Unit, in_words, microseconds_sql, moment_giv
 from bica.data.slots.store import EventStore
 from bica.data.tables import check_file, kind_of
 from bica.errors import DataError, SettingError
+from bica.text import brief
 
 MOST_SLOTS = 10**8  # three years of seconds; more is a stray time rather than a wish, unless both ends were given
 
@@ -133,7 +134,7 @@ def _interval(
 ) -> tuple[int, int]:
     for moment, text in ((start, start_text), (end, end_text)):
         if moment is None and text is not None:
-            raise DataError(f"{path}, row {row}: {text!r} is no time; write it as in 2024-05-01T12:00:00")
+            raise DataError(f"{path}, row {row}: {brief(text)} is no time; write it as in 2024-05-01T12:00:00")
     first, last = ALWAYS[0] if start is None else start, ALWAYS[1] if end is None else end
     if first >= last:
         raise DataError(f"{path}, row {row}: the outage ends at {end_text}, which is not after its start {start_text}")
