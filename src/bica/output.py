@@ -26,7 +26,7 @@ _asked_to_end = False
 
 def terminate() -> NoReturn:
     """Answer the request to end: what runs unwinds, and its drafts and temporary folders go."""
-    global _asked_to_end  # noqa: PLW0603 - the process ends once
+    global _asked_to_end
     _asked_to_end = True
     raise Terminated
 

@@ -189,7 +189,9 @@ def test_a_request_to_end_is_no_ctrl_c_to_which_a_fit_answers_with_what_it_has(t
         "    engine.execute('SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b').fetchall()\n"
     )
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"TMPDIR": str(tmp_path)}, timeout=60)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | {"TMPDIR": str(tmp_path)}, timeout=60
+    )
     assert "bica: ended on request" in done.stderr
     assert "interrupted" not in done.stderr
     assert list(tmp_path.iterdir()) == []

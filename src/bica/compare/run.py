@@ -162,7 +162,10 @@ def _perform(job: Job) -> Record:
 
 
 def _obey(parent: Connection) -> None:
-    """End with the parent; leave Ctrl-C, which reaches every process, to it: what a method gives then is not finished."""
+    """End with the parent, and leave Ctrl-C, which reaches every process, to it.
+
+    A method answers Ctrl-C with what it has found so far, which must not count as finished.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 

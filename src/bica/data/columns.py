@@ -86,7 +86,9 @@ def checked_names(names: Sequence[str]) -> tuple[str, ...]:
         if not isinstance(name, str):
             raise DataError(f"sensor names are text, but the name of column {i} is {brief(name)}")
         if first.setdefault(name, i) != i:
-            raise DataError(f"columns {first[name]} and {i} are both named {brief(name)}; give each column its own name")
+            raise DataError(
+                f"columns {first[name]} and {i} are both named {brief(name)}; give each column its own name"
+            )
     return tuple(str(name) for name in names)  # NumPy has a kind of text of its own
 
 
@@ -135,7 +137,9 @@ def checked_weights(weights: NDArray[np.float64], first_row: int) -> NDArray[np.
 def check_total_weight(total: float) -> None:
     """Refuse weights that add up to more than can be counted one by one."""
     if not total < WEIGHT_LIMIT:
-        raise DataError(f"the weights add up to {total:.6g}, beyond what can be counted (2^53); divide all by one number")
+        raise DataError(
+            f"the weights add up to {total:.6g}, beyond what can be counted (2^53); divide all by one number"
+        )
 
 
 def _place_of_weights(names: list[str], weight: str) -> int:

@@ -79,7 +79,7 @@ def cell_file(path: str, names: Sequence[str], *, overwrite: bool) -> Iterator[W
         check_parquet_names(names)
     with whole_file(path, overwrite=overwrite) as draft:
         if as_parquet:
-            with _parquet_rows(draft, names) as write:
+            with _parquet_rows(path, draft, names) as write:
                 yield write
         else:
             with open(draft, "wb") as file, _csv_rows(file, names) as write:
@@ -113,13 +113,13 @@ def cell_lines(cells: NDArray[np.uint8]) -> bytes:
 
 
 @contextmanager
-def _parquet_rows(target: Path, names: Sequence[str]) -> Iterator[WriteCells]:
+def _parquet_rows(path: str, target: Path, names: Sequence[str]) -> Iterator[WriteCells]:
     """Rows gather in a database on disk, which then writes the file: memory stays small."""
     places = range(len(names))
     with (
         temporary_folder() as folder,
         duckdb.connect(str(folder / "rows.db")) as engine,
-        plain_trouble(),
+        plain_trouble(path),
         ctrl_c_passing(),
     ):
         engine.execute(f"CREATE TABLE gathered ({', '.join(f'c{i} BOOLEAN' for i in places)})")
@@ -135,12 +135,12 @@ def _parquet_rows(target: Path, names: Sequence[str]) -> Iterator[WriteCells]:
 
 
 @contextmanager
-def plain_trouble() -> Iterator[None]:
+def plain_trouble(path: str) -> Iterator[None]:
     """What the engine says when the disk is full, as one of our own errors."""
     try:
         yield
     except duckdb.Error as error:
-        raise OutputError(f"the table cannot be written as Parquet: {plain(error)}") from None
+        raise OutputError(f"{path} cannot be written as Parquet: {plain(error)}") from None
 
 
 def _identifier(name: str) -> str:

@@ -19,11 +19,12 @@ FIRST_ROOM = 1024  # pairs; arrays that are full are doubled
 #
 # and log b(x; n, p) = s(n) - s(x) - s(n - x) - d(x, np) - d(n - x, nq) + log(n / (2 pi x (n - x))) / 2 with the error s
 # of Stirling's formula and the deviance d(x, m) = x log(x / m) + m - x (Loader, Fast and accurate computation of
-# binomial probabilities, 2000). Every part is small, so this stays exact where differences of log factorials, themselves
-# as large as the counts, have lost all digits: beyond 10^12 rows.
+# binomial probabilities, 2000). Every part is small, so this stays exact beyond 10^12 rows, where differences of log
+# factorials, themselves as large as the counts, have lost all digits.
 #
-# The terms of the tail are added one by one. After MOST_TERMS of them the sum is smooth (its standard deviation is above
-# 10^4), and the Euler-Maclaurin formula gives the rest: an integral, by Gauss's rule on panels, and two corrections.
+# The terms of the tail are added one by one. After MOST_TERMS of them the sum is smooth (its standard deviation is
+# above 10^4), and the Euler-Maclaurin formula gives the rest: an integral, by Gauss's rule on panels, and two
+# corrections.
 MOST_TERMS = 1 << 17
 PANELS = 32
 LOG_NEGLIGIBLE = -45.0  # of a term, relative to the first one of the integral

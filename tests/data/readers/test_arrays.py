@@ -94,7 +94,11 @@ class TestNumbersBeyondFloats:
         ids=["400 digits", "6000 digits", "signalling", "decimal"],
     )
     def test_they_are_strange_values(self, value, shown):
-        for rows in ([[0, value]], np.array([[0, value]], object), pd.DataFrame({"x0": [0], "x1": [value]}, dtype=object)):
+        for rows in (
+            [[0, value]],
+            np.array([[0, value]], object),
+            pd.DataFrame({"x0": [0], "x1": [value]}, dtype=object),
+        ):
             with pytest.raises(DataError, match=f"row 0, column 'x1' holds {shown}, but only 0 and 1"):
                 PatternCounts.of(rows)
 
@@ -145,7 +149,10 @@ class TestWeights:
             ([1, -1], r"the weight of row 1 is -1\.0; weights are finite and not negative"),
             ([np.nan, 1], "the weight of row 0 is nan"),
             ([1, np.inf], "the weight of row 1 is inf"),
-            ([1, 2.0**53], r"the weight of row 1 is 9007199254740992\.0; weights that can be added exactly are 0 or from"),
+            (
+                [1, 2.0**53],
+                r"the weight of row 1 is 9007199254740992\.0; weights that can be added exactly are 0 or from",
+            ),
             ([1e300, 1], r"the weight of row 0 is 1e\+300; weights that can be added exactly"),
             ([1, 5e-324], "the weight of row 1 is 5e-324; weights that can be added exactly"),
             ([2.0**52, 2.0**52], r"the weights add up to 9\.0072e\+15, beyond what can be counted \(2\^53\)"),

@@ -64,9 +64,7 @@ class TestMatrixMarket:
     def test_comments_empty_lines_and_line_ends_of_any_kind(self, tmp_path):
         text = BANNER.replace(b"\n", b"\r\n") + b"% by hand\r\n\r\n%\r\n2 3 2\r\n 1  3 1.0 \r\n\r\n2\t1 nan"
         (tmp_path / "a.mtx").write_bytes(text)
-        np.testing.assert_array_equal(
-            read_matrix(tmp_path / "a.mtx", "mtx").toarray(), [[0, 0, 1], [np.nan, 0, 0]]
-        )
+        np.testing.assert_array_equal(read_matrix(tmp_path / "a.mtx", "mtx").toarray(), [[0, 0, 1], [np.nan, 0, 0]])
 
     @pytest.mark.parametrize(
         ("content", "sentence"),
@@ -121,7 +119,7 @@ class TestClaims:
 
     def test_standard_input_is_called_so(self, tmp_path, monkeypatch):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(npy((0, 10**9)))))
-        with pytest.raises(LimitError, match="^standard input claims"):
+        with pytest.raises(LimitError, match=r"^standard input claims"):
             PatternCounts.of("-")
 
     def test_a_large_table_may_be_as_large_as_it_is(self):
@@ -141,7 +139,8 @@ class TestClaims:
         script = (
             "import sys\nfrom bica.data.patterns import PatternCounts\nfrom bica.errors import LimitError\n"
             "import resource\nbefore = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-            "for name in sys.argv[1:]:\n    try:\n        PatternCounts.of(name)\n    except LimitError:\n        pass\n"
+            "for name in sys.argv[1:]:\n    try:\n        PatternCounts.of(name)\n"
+            "    except LimitError:\n        pass\n"
             "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
         )
         told = subprocess.run([sys.executable, "-c", script, *names], capture_output=True, text=True, check=True)

@@ -167,7 +167,8 @@ def sparse_table(matrix: Any, columns: Columns, weights: NDArray[np.float64] | N
 
 
 def check_sparse(matrix: Any) -> None:
-    """Refuse what has no rows and columns of numbers."""
+    """Refuse what has no rows and columns of numbers, or claims far more of them than it stores."""
+    check_shape(matrix.shape, 8 * matrix.nnz, "the sparse array")
     if matrix.ndim != 2:
         raise DataError(f"a table has rows and columns, but this sparse array has {matrix.ndim} dimensions")
     if matrix.dtype.kind not in "biuf":
@@ -189,7 +190,6 @@ def matrix_table(path: Path, kind: str, options: Options) -> Table:
 def table_of_matrix(matrix: Any, names: list[str] | None, options: Options) -> Table:
     """An array or a sparse matrix as a table."""
     if sparse.issparse(matrix):
-        check_shape(matrix.shape, matrix.nnz * 8, "the sparse array")
         check_sparse(matrix)
     else:
         matrix = two_dimensional(matrix)

@@ -14,7 +14,6 @@ from bica.data.chunks import strange_value
 from bica.data.readers.lines import TextLines
 from bica.errors import DataError
 
-
 LINES_AT_HAND = 2048  # in the engine
 BYTES_AT_HAND = 1 << 28
 BYTES_PER_PACKED_BYTE = 200  # that may be at hand as well; tables seldom shrink as much

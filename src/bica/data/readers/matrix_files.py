@@ -1,4 +1,4 @@
-"""Matrices in files: ``.npy``, ``.npz`` of SciPy, and Matrix Market; what a file claims is checked before it is read."""
+"""Matrices in files: ``.npy``, ``.npz`` of SciPy and Matrix Market, whose claims are checked before they are read."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from bica.data.readers.engine import path_literal, plain, text_literal
 from bica.data.readers.lines import Compression, TextLines, check_whole
 from bica.data.slots.moments import Unit, microseconds_sql, unit_of_size
 from bica.data.slots.store import EventStore
-from bica.data.tables import Kind, check_file, kind_inside, keep_standard_input, kind_of, speaking_of_standard_input
+from bica.data.tables import Kind, check_file, keep_standard_input, kind_inside, kind_of, speaking_of_standard_input
 from bica.errors import DataError
 from bica.output import temporary_folder
 from bica.progress import tracked

@@ -111,7 +111,9 @@ def moment_given(engine: duckdb.DuckDBPyConnection, text: str, what: str) -> int
         [text],
     ).fetchall()
     if moment is None:
-        raise SettingError(f"{what} {brief(text)} is no time; write it as in 2024-05-01T12:00:00 or 2024-05-01T12:00:00Z")
+        raise SettingError(
+            f"{what} {brief(text)} is no time; write it as in 2024-05-01T12:00:00 or 2024-05-01T12:00:00Z"
+        )
     return int(moment)
 
 
