@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.errors import DataError, SettingError
+from bica.text import brief
 
 Binarize = float | Mapping[str, float] | None
+WEIGHT_LIMIT = 2.0**53  # from here on a sum does not grow by one
+LEAST_WEIGHT = 2.0**-53  # below this, adding to one changes nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class Options:
     def refuse_named_weights(self, what: str) -> None:
         """Only weights themselves will do where columns are not kept apart."""
         if isinstance(self.sample_weight, str):
-            raise DataError(f"{what} has no column of weights {self.sample_weight!r}; pass the weights themselves")
+            raise DataError(f"{what} has no column of weights {brief(self.sample_weight)}; pass the weights themselves")
 
 
 def numbered(n_columns: int) -> tuple[str, ...]:
@@ -124,9 +127,11 @@ def checked_names(names: Sequence[str]) -> tuple[str, ...]:
     first: dict[str, int] = {}
     for i, name in enumerate(names):
         if not isinstance(name, str):
-            raise DataError(f"sensor names are text, but the name of column {i} is {name!r}")
+            raise DataError(f"sensor names are text, but the name of column {i} is {brief(name)}")
         if first.setdefault(name, i) != i:
-            raise DataError(f"columns {first[name]} and {i} are both named {name!r}; give each column its own name")
+            raise DataError(
+                f"columns {first[name]} and {i} are both named {brief(name)}; give each column its own name"
+            )
     return tuple(str(name) for name in names)  # NumPy has a kind of text of its own
 
 
@@ -140,7 +145,7 @@ def thresholds_of(binarize: Binarize, sensors: tuple[str, ...]) -> NDArray[np.fl
     places = {name: i for i, name in enumerate(sensors)}
     for name, value in binarize.items():
         if str(name) not in places:
-            raise SettingError(f"`binarize` names a column {str(name)!r}, which the table does not have")
+            raise SettingError(f"`binarize` names a column {brief(str(name))}, which the table does not have")
         thresholds[places[str(name)]] = _threshold(value)
     return thresholds
 
@@ -151,8 +156,8 @@ def weights_of(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
         return None
     try:
         weights = np.asarray(sample_weight, np.float64)
-    except (TypeError, ValueError):
-        raise DataError("`sample_weight` holds something that is not a number") from None
+    except (TypeError, ValueError, OverflowError):
+        raise DataError("`sample_weight` holds something that is not a number, or far too large a one") from None
     if weights.shape != (n_rows,):
         given = f"{len(weights)} weights" if weights.ndim == 1 else f"an array of shape {weights.shape}"
         raise DataError(f"`sample_weight` needs one weight a row, {n_rows} in all, but {given} came")
@@ -160,26 +165,40 @@ def weights_of(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
 
 
 def checked_weights(weights: NDArray[np.float64], first_row: int) -> NDArray[np.float64]:
-    """The weights, provided that each is finite and not negative."""
-    strange = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
+    """The weights, provided that each is zero or a number that sums can hold exactly."""
+    strange = np.flatnonzero(~((weights == 0) | ((weights >= LEAST_WEIGHT) & (weights < WEIGHT_LIMIT))))
     if strange.size:
         row = int(strange[0])
-        raise DataError(
-            f"the weight of row {first_row + row} is {float(weights[row])!r}; weights are finite and not negative"
-        )
+        weight = float(weights[row])
+        why = "weights are finite and not negative"
+        if 0 < weight < np.inf:
+            why = "weights that can be added exactly are 0 or from 2^-53 to 2^53; multiply them all by one number"
+        raise DataError(f"the weight of row {first_row + row} is {weight!r}; {why}")
     return weights
+
+
+def check_total_weight(total: float) -> None:
+    """Refuse weights that add up to more than can be counted one by one."""
+    if not total < WEIGHT_LIMIT:
+        raise DataError(
+            f"the weights add up to {total:.6g}, beyond what can be counted (2^53); divide all by one number"
+        )
 
 
 def _place_of_weights(names: list[str], weight: str) -> int:
     if names.count(weight) != 1:
         raise DataError(
-            f"`sample_weight` names a column {weight!r}, of which the table has {names.count(weight)}; "
+            f"`sample_weight` names a column {brief(weight)}, of which the table has {names.count(weight)}; "
             "it must have exactly one"
         )
     return names.index(weight)
 
 
 def _threshold(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
-        raise SettingError(f"`binarize` takes a number, or a mapping from columns to numbers, not {value!r}")
-    return float(value)
+    try:
+        threshold = np.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    except OverflowError:
+        threshold = np.nan
+    if not np.isfinite(threshold):
+        raise SettingError(f"`binarize` takes a number, or a mapping from columns to numbers, not {brief(value)}")
+    return threshold

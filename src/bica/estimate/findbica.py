@@ -57,7 +57,7 @@ def fitted_flip_rate(model: OrMixture, data: PatternCounts) -> float:
     >>> fitted_flip_rate(OrMixture([[1], [1]], [0.3]), PatternCounts.of(rows))
     0.0005
     """
-    least = 0.5 / (data.n_samples * data.n_sensors)
+    least = min(0.25, 0.5 / (data.n_samples * data.n_sensors))  # the weights may add up to less than one row
     blocks = [_block_likelihood(model, data, sensors) for sensors in _blocks(model)]
 
     def misfit(rate: float) -> float:

@@ -138,7 +138,7 @@ def test_names_that_parquet_mixes_up_are_refused(run, tmp_path, files):
 
 
 def test_an_engine_in_trouble_is_told_plainly(tmp_path):
-    with pytest.raises(OutputError, match="cannot be written as Parquet"), plain_trouble():
+    with pytest.raises(OutputError, match=r"t\.parquet cannot be written as Parquet"), plain_trouble("t.parquet"):
         raise duckdb.Error("IO Error: no space left")
 
 
