@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -41,6 +42,23 @@ PROMISING, MARGIN = 6, 20.0  # candidates that get a closer look, and how far be
 STEPS = 5  # of expectation and maximisation for a promising candidate
 MOST_ROUNDS = 30
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounds:
+    """What the user knows: sources that stay, and sets of sensors that no new source may contain."""
+
+    kept: tuple[Column, ...] = ()
+    forbidden: tuple[Column, ...] = ()
+
+    def keeps(self, column: Column) -> bool:
+        """Whether this source may not be dropped."""
+        return any(np.array_equal(column, known) for known in self.kept)
+
+    def allows(self, column: Column) -> bool:
+        """Whether this source may be added."""
+        return not any((column | ~together).all() for together in self.forbidden)
+
+
 Found = tuple[float, ChainedSources]  # what a source gains beyond its cost, and the source
 
 
@@ -50,8 +68,8 @@ class TimeSearch:
     Each source is weighed with its nearest neighbours: their courses are summed over, all others' are kept.
     """
 
-    def __init__(self, state: TemporalState, n_jobs: int | None = None) -> None:
-        self.state, self._n_jobs = state, n_jobs
+    def __init__(self, state: TemporalState, bounds: Bounds, n_jobs: int | None = None) -> None:
+        self.state, self._bounds, self._n_jobs = state, bounds, n_jobs
         self.converged, self.interrupted = False, False
         self._added: set[bytes] = set()
         self._refused: set[bytes] = set()  # added and dropped before; without it two mistakes may alternate for ever
@@ -94,6 +112,8 @@ class TimeSearch:
 
     def _gain_of_present(self, place: int) -> float:
         source = self.state.sources.pick(np.array([place]))
+        if self._bounds.keeps(source.mixing[:, 0]):
+            return np.inf
         return self._gain(self.state.trial(source, LOOK, instead_of=place))
 
     def _glance(self, column: Column) -> float:
@@ -110,7 +130,11 @@ class TimeSearch:
 
     def _add(self) -> bool:
         """Add the candidates that pay best, as long as they have no sensors in common."""
-        columns = [c for c in candidates(self.state.sources.mixing) if c.tobytes() not in self._refused]
+        columns = [
+            column
+            for column in candidates(self.state.sources.mixing)
+            if column.tobytes() not in self._refused and self._bounds.allows(column)
+        ]
         glances = list(in_threads(self._glance, columns, self._n_jobs))
         best = [k for k in np.argsort(-np.array(glances), kind="stable")[:PROMISING] if glances[k] > -MARGIN]
         found = list(in_threads(self._look, [columns[k] for k in best], self._n_jobs))
