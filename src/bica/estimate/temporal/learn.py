@@ -102,16 +102,16 @@ def _share_of_flips(model: OrMixture) -> float:
 
 
 def _learned(start: OrMixture, search: TimeSearch) -> LearnedInTime:
-    always = np.flatnonzero(start.probability == 1)
+    still = np.flatnonzero(~_moving(start))  # always on, or known but never on
     found = search.state.sources
-    mixing = np.hstack([start.mixing[:, always], found.mixing])
+    mixing = np.hstack([start.mixing[:, still], found.mixing])
     named = {column.tobytes(): name for column, name in zip(start.mixing.T, start.names, strict=True)}
     model = OrMixture(
         mixing,
-        np.concatenate([np.ones(always.size), found.probability]),
+        np.concatenate([start.probability[still], found.probability]),
         search.state.noise,
         sensors=start.sensors,
         names=[named.get(column.tobytes()) for column in mixing.T],
     )
-    stay = np.concatenate([np.full(always.size, np.inf), found.stay])
+    stay = np.concatenate([np.where(start.probability[still] == 1, np.inf, 1.0), found.stay])
     return LearnedInTime(*in_order(model, stay), search.converged, search.interrupted)
