@@ -7,7 +7,7 @@ from typing import Any
 from bica.errors import SettingError
 from bica.model.fit import Method
 
-METHODS = {  # imported when first asked for, so that a list of names costs nothing
+METHODS = {  # imported when first asked for, so that listing the names is quick
     "likelihood": "bica.estimate.likelihood:Likelihood",
     "findbica": "bica.estimate.findbica:FindBICA",
     "mac": "bica.rivals.mac:MAC",
@@ -16,8 +16,14 @@ METHODS = {  # imported when first asked for, so that a list of names costs noth
     "message-passing": "bica.rivals.message_passing:MessagePassing",
     "fastica": "bica.rivals.fastica:FastICA",
 }
-COUNTED = ("mac", "grecond", "grecond-essential", "message-passing", "fastica")  # probabilities are no estimates
-REFERENCES = ("fastica",)  # what a method of another model gives; not expected to find OR mixtures
+COUNTED = (
+    "mac",
+    "grecond",
+    "grecond-essential",
+    "message-passing",
+    "fastica",
+)  # their probabilities are counts, not estimates
+REFERENCES = ("fastica",)  # methods for another model, shown for reference; not expected to find OR mixtures
 
 
 def method_named(name: str, **settings: Any) -> Method:
@@ -35,7 +41,7 @@ def method_named(name: str, **settings: Any) -> Method:
 
 
 def settings_of(name: str) -> tuple[str, ...]:
-    """What can be set on the method of this name.
+    """The names of the settings that the method of this name has.
 
     >>> settings_of("findbica")[:2]
     ('min_probability', 'significance')
@@ -44,7 +50,7 @@ def settings_of(name: str) -> tuple[str, ...]:
 
 
 def needs_n_sources(name: str) -> bool:
-    """Whether the method of this name has to be told the number of sources.
+    """Whether the method of this name must be given the number of sources.
 
     >>> needs_n_sources("mac"), needs_n_sources("likelihood")
     (True, False)

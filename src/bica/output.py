@@ -27,7 +27,7 @@ def write_whole(path: str | Path, content: str | bytes, *, overwrite: bool = Fal
 
 @contextmanager
 def whole_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """A draft beside ``path`` to write into, piece by piece; it moves there at the end, or vanishes with an error.
+    """A draft beside ``path`` to write into, piece by piece; it is moved there at the end, or removed after an error.
 
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
@@ -51,7 +51,7 @@ def whole_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 
 def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
-    """Refuse before the work what could not be written after it; a link stands for what it points to."""
+    """The file that ``path`` leads to, links followed; refused before the work if it could not be written after it."""
     with _plainly(path):
         target = Path(path).resolve()
         if target.is_dir():

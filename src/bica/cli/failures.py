@@ -1,4 +1,4 @@
-"""What goes wrong, told in one plain sentence on standard error and in the exit code."""
+"""Errors as one plain sentence on standard error, and as an exit code."""
 
 import os
 import sys
@@ -23,15 +23,15 @@ def plain_errors() -> Iterator[None]:
     try:
         with _plain_warnings():
             yield
-        sys.stdout.flush()  # a full disk or a closed pipe shows here, not when the interpreter is gone
+        sys.stdout.flush()  # a full disk or a closed pipe shows here, not when the interpreter ends
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
-    except KeyboardInterrupt as stop:  # which may tell how far the work had come
+    except KeyboardInterrupt as stop:  # which may say how far the work had come
         click.echo(err=True)  # the terminal has just shown ^C
         _leave(f"{' '.join(['interrupted', *map(str, stop.args)])}; no file was left half-written", INTERRUPTED)
     except BrokenPipeError:
         _leave_quietly()
-    except Exception as error:  # noqa: BLE001 (the last stop: nothing above could tell it better)
+    except Exception as error:  # noqa: BLE001 (the last stop: nothing above can report it better)
         _leave(_sentence(error), _exit_code(error))
 
 
@@ -47,7 +47,7 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, BicaError):
         return str(error)
     if isinstance(error, MemoryError):
-        return "the memory of this machine is not enough for this; try fewer rows or sensors"
+        return "this machine has not enough memory for this; try fewer rows or sensors"
     if isinstance(error, OSError):
         return f"{error.filename or 'a file'} cannot be used: {error.strerror or error}"
     return (
@@ -64,7 +64,7 @@ def _leave(sentence: str, code: int) -> NoReturn:
 
 
 def _leave_quietly() -> NoReturn:
-    """The reader has seen enough, as in ``bica show MODEL | head -1``."""
+    """End without a message if the reader has closed the pipe, as in ``bica show MODEL | head -1``."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())  # the interpreter flushes once more when it ends
     raise click.exceptions.Exit(0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bica.data.patterns import PatternCounts
 from bica.errors import SettingError
 from bica.estimate.blocks.learn import WideTask
-from bica.estimate.blocks.learner import Estimate, FlipSlope, Learned, Pool
+from bica.estimate.blocks.learner import Estimate, FlipSlope, LearnedBlock, Pool
 from bica.estimate.blocks.plan import LARGEST, WHOLE, Block, Links
 from bica.estimate.blocks.rounds import (
     N_BLOCKS,
@@ -36,7 +36,7 @@ from tests.estimate.networks import drawn, network, rows_of
 
 def said(sensors, sources, n_anchor=1, lone=False, flips=None):
     """What a block says."""
-    return Learned(Block(np.array(sensors), n_anchor, lone), sources, flips or FlipSlope(), settled=True)
+    return LearnedBlock(Block(np.array(sensors), n_anchor, lone), sources, flips or FlipSlope(), settled=True)
 
 
 def task_of(data, **options):
