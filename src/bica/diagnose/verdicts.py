@@ -123,13 +123,13 @@ class FitCheck:
 
     def _difference(self) -> str:
         """The difference in words, by whichever test shows it."""
-        pair, chance = self.odd_pair, f"chance alone does as much {_how_often(self.p_value)}"
+        pair, rarity = self.odd_pair, f"chance alone does as much {_how_often(self.p_value)}"
         if self.g2 is not None and self.g2_p_value is not None and (pair is None or self.g2_p_value <= pair.p_value):
             share = f"at most {percent(self.misplaced)} of the rows would have to change"
-            return f"the rows are not as the model has them: {share}; {chance}"
+            return f"the rows are not as the model has them: {share}; {rarity}"
         assert pair is not None
         who = pair.sensors[0] if pair.sensors[0] == pair.sensors[1] else " and ".join(pair.sensors)
-        return f"{who}: on in {pair.observed:.5g} rows, not in {pair.expected:.5g} as the model has it; {chance}"
+        return f"{who}: on in {pair.observed:.5g} rows, not in {pair.expected:.5g} as the model has it; {rarity}"
 
     def sentences(self) -> list[str]:
         """What the comparison shows, objections left out."""

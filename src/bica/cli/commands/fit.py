@@ -99,7 +99,7 @@ def _prior(_: click.Context, __: click.Parameter, text: str | None) -> tuple[flo
     show_default=True,
     callback=_noise,
     metavar="estimate|per-sensor|RATE[,RATE]",
-    help="How often sensors err: estimated, as one rate or one per sensor; or given: flips, or false alarms and misses.",
+    help="How often sensors err: estimated, as one rate or one per sensor; or given: flips, or false alarms, misses.",
 )
 @click.option(
     "--known",

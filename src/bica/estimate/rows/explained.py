@@ -105,7 +105,7 @@ class Explained:
         return self.gain(self.table.rows) + float(silence - cost(self.pool.widths).sum())
 
     def score(self, cost: Cost) -> float:
-        """The objective and the code of the cells without sources, at the flip rate of all cells: compares flip rates."""
+        """The objective plus the code of the cells without sources, at the flip rate of all cells: compares noise."""
         ones, observed, covered = self.table.ones(), self.table.times_seen(), self.coverage()
         n_wrong = float((ones - covered.ones + covered.zeros).sum())
         cell_weights = self.cell_weights.with_flip_rate(n_wrong / max(1.0, float(observed.sum())))
