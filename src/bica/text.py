@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
+from reprlib import Repr
 from reprlib import repr as shortened
 from typing import Any
 
@@ -20,6 +21,22 @@ def harmless(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+_BRIEF = Repr()
+_BRIEF.maxstring = _BRIEF.maxother = 200  # characters; names are seldom longer, and a sentence stays one
+
+
+def brief(value: Any) -> str:
+    """What a value looks like, cut in the middle if that is long.
+
+    >>> brief("door"), len(brief("x" * 10**6)), brief(10**6000)
+    ("'door'", 200, 'a number of thousands of digits')
+    """
+    try:
+        return _BRIEF.repr(value)
+    except ValueError:  # Python writes whole numbers of up to 4300 digits
+        return "a number of thousands of digits"
 
 
 def as_name(value: Any, what: str) -> str:

@@ -45,6 +45,7 @@ def probability_by_subset(frequencies: NDArray[np.float64]) -> NDArray[np.float6
 
 BLOCK_SENSORS = 12  # of an exact likelihood
 LEAST_FLIPS = 0.5  # in the whole table: no observed flip leaves half a flip possible
+HIGHEST_LEAST = 0.25  # the least flip rate is never higher, however small the weights
 PRECISION = 1e-3  # of a fitted flip rate, as a share of it
 FIRST_LOOK = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4)
 
@@ -59,7 +60,8 @@ def fitted_flip_rate(model: OrMixture, data: PatternCounts) -> float:
     >>> fitted_flip_rate(OrMixture([[1], [1]], [0.3]), PatternCounts.of(rows))
     0.0005
     """
-    least = LEAST_FLIPS / (data.n_samples * data.n_sensors)
+    # the weights may add up to less than one row
+    least = min(HIGHEST_LEAST, LEAST_FLIPS / (data.n_samples * data.n_sensors))
     blocks = [_block_likelihood(model, data, sensors) for sensors in _blocks(model)]
 
     def misfit(flip_rate: float) -> float:

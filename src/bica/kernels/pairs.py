@@ -1,6 +1,6 @@
 """Fisher's exact test of two binary columns."""
 
-from math import exp, lgamma
+from math import exp, lgamma, log, log1p, pi
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,28 +13,99 @@ WORTH_TESTING = 1.5  # standard deviations above the expected count below which 
 FIRST_ROOM = 1024  # pairs; arrays that are full are doubled
 
 
+# The probability that k of the ``first`` ones fall on the ``second`` ones is a ratio of three binomial ones,
+#
+#     b(k; first, p) b(second - k; total - first, p) / b(second; total, p),    p = second / total,
+#
+# and log b(x; n, p) = s(n) - s(x) - s(n - x) - d(x, np) - d(n - x, nq) + log(n / (2 pi x (n - x))) / 2 with the error s
+# of Stirling's formula and the deviance d(x, m) = x log(x / m) + m - x (Loader, Fast and accurate computation of
+# binomial probabilities, 2000). Every part is small, so this stays exact beyond 10^12 rows, where differences of log
+# factorials, themselves as large as the counts, have lost all digits.
+#
+# The terms of the tail are added one by one. After MOST_TERMS of them the sum is smooth (its standard deviation is
+# above 10^4), and the Euler-Maclaurin formula gives the rest: an integral, by Gauss's rule on panels, and two
+# corrections.
+MOST_TERMS = 1 << 17
+PANELS = 32
+LOG_NEGLIGIBLE = -45.0  # of a term, relative to the first one of the integral
+NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
+
+
 @compiled
-def _log_choose(n: float, k: float) -> float:
-    """The log of the binomial coefficient."""
-    return lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0)
+def _stirling_error(n: float) -> float:
+    """The log of the factorial of ``n``, less Stirling's formula."""
+    if n < 16.0:
+        return lgamma(n + 1.0) - (n + 0.5) * log(n) + n - 0.5 * log(2.0 * pi)
+    square = n * n
+    return (1.0 / 12.0 - (1.0 / 360.0 - (1.0 / 1260.0 - 1.0 / (1680.0 * square)) / square) / square) / n
+
+
+@compiled
+def _deviance(x: float, mean: float) -> float:
+    """How unlikely a count ``x`` is for its mean: x log(x / mean) + mean - x."""
+    if abs(x - mean) >= 0.1 * (x + mean):
+        return x * log(x / mean) + mean - x
+    ratio = (x - mean) / (x + mean)
+    total, power = (x - mean) * ratio, 2.0 * x * ratio
+    for k in range(3, 20, 2):  # the series of the logarithm, each term at most a hundredth of the one before
+        power *= ratio * ratio
+        total += power / k
+    return total
+
+
+@compiled
+def _log_binomial(x: float, n: float, p: float, q: float) -> float:
+    """The log of the probability of ``x`` ones among ``n``; ``q`` is 1 - ``p``."""
+    if x <= 0.0:
+        return n * log1p(-p)
+    if x >= n:
+        return n * log1p(-q)
+    parts = _stirling_error(n) - _stirling_error(x) - _stirling_error(n - x)
+    return parts - _deviance(x, n * p) - _deviance(n - x, n * q) + 0.5 * log(n / (2.0 * pi * x * (n - x)))
+
+
+@compiled
+def _log_term(k: float, first: float, second: float, total: float) -> float:
+    """The log of the probability that shuffled columns are on together exactly ``k`` times."""
+    p, q = second / total, (total - second) / total
+    both = _log_binomial(k, first, p, q) + _log_binomial(second - k, total - first, p, q)
+    return both - _log_binomial(second, total, p, q)
 
 
 @compiled
 def _short_tail(both: float, first: float, second: float, total: float, most: float) -> float:
     """The sum of the hypergeometric terms from ``both`` to ``most``, each smaller than the one before."""
-    log_term = _log_choose(first, both) + _log_choose(total - first, second - both) - _log_choose(total, second)
-    term = tail = exp(log_term)
-    k = both
+    term = tail = exp(_log_term(both, first, second, total))
+    k, n_terms, ratio = both, 0, 1.0
     while k < most and term > NEGLIGIBLE * tail:
-        term *= (first - k) * (second - k) / ((k + 1.0) * (total - first - second + k + 1.0))
+        if n_terms == MOST_TERMS:
+            return tail + term * _smooth_rest(k, log(ratio), first, second, total, most)
+        ratio = (first - k) * (second - k) / ((k + 1.0) * (total - first - second + k + 1.0))
+        term *= ratio
         tail += term
         k += 1.0
+        n_terms += 1
     return tail
 
 
 @compiled
+def _smooth_rest(k: float, slope: float, first: float, second: float, total: float, most: float) -> float:
+    """The sum of all terms behind term ``k``, whose logarithm falls by ``slope``, in units of that term."""
+    start, width = _log_term(k, first, second, total), float(MOST_TERMS)
+    while k + width < most and _log_term(k + width, first, second, total) - start > LOG_NEGLIGIBLE:
+        width *= 1.5
+    half = 0.5 * min(width, most - k) / PANELS
+    integral = 0.0
+    for panel in range(PANELS):
+        centre = k + (2.0 * panel + 1.0) * half
+        for i in range(NODES.size):
+            integral += NODE_WEIGHTS[i] * exp(_log_term(centre + half * NODES[i], first, second, total) - start)
+    return half * integral - 0.5 - slope / 12.0
+
+
+@compiled
 def fisher_tail(both: float, first: float, second: float, total: float) -> float:
-    """The probability that shuffled columns with ``first`` and ``second`` ones share ``both`` rows or more."""
+    """The probability that shuffled columns with so many ones are on together at least ``both`` times."""
     least, most = max(0.0, first + second - total), min(first, second)
     if both <= least:
         return 1.0
@@ -58,7 +129,7 @@ def fisher_tails(both: Counts, first: Counts, second: Counts, total: Counts) -> 
 def likely_pairs(
     both: Counts, on: Counts, observed: Counts, level: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Counts, Counts]:
-    """The pairs ``i > k`` of columns that unrelated columns would equal or exceed with probability ``level`` at most.
+    """The pairs ``i > k`` of columns that are on together too often for unrelated ones, at this significance ``level``.
 
     ``both[i, k]`` counts rows in which both are on, ``observed[i, k]`` rows in which both were observed, ``on[i, k]``
     the ones of column i in those. Returns i, k, the excess over the expected count in standard deviations, and the

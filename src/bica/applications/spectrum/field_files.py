@@ -57,7 +57,7 @@ def read_field(path: str | Path, propagation: Propagation | None = None) -> Fiel
         raise DataError(f"{path} cannot be read as a field: {error}") from None
     try:
         return _of_json(text, propagation) if Path(path).suffix.lower() == ".json" else _of_csv(text, propagation)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError, csv.Error) as error:
         reason = str(error) if isinstance(error, BicaError) else f"{type(error).__name__} {error}"
         raise DataError(
             f"{path} is no field: {reason}; it holds the JSON of `bica spectrum simulate --field`, or CSV with the "

@@ -1,6 +1,7 @@
 """A model and its diagnosis as a table on the terminal, straight from the plain values of the model file."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -9,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from bica.cli.options import write_file
-from bica.cli.screen import screen_for
+from bica.cli.screen import note, screen_for
 from bica.model.files import ModelDocument, Rate, document_text
+from bica.output import free_name
 from bica.text import counted, folded, harmless, verdict_words
 
 STYLES = {"misfit": "bold red", "doubtful": "bold yellow", "fits": "bold green"}
@@ -46,14 +48,25 @@ SOURCES_SHOWN = 5  # of those that the order of the rows added or dropped
 
 
 def give_model(document: ModelDocument, output: str | None, *, as_json: bool, force: bool) -> None:
-    """Write the model that a command learned to a file if asked, and print it as JSON or as a table."""
+    """Write the model that a command learned to a file if asked, and print it as JSON or as a table.
+
+    A model whose learning was interrupted never replaces a file: it is written beside it.
+    """
     text = document_text(document)
     if output is not None:
-        write_file(output, text, force)
+        place = _place_of(document, output)
+        write_file(place, text, force)
+        if place != output:
+            note(f"{output} is as it was; the unfinished model is in {place}")
     if as_json:
         write_file("-", text, force)
     else:
         show_model(screen_for(output), document)
+
+
+def _place_of(document: ModelDocument, output: str) -> str:
+    interrupted = document.fitted.get("diagnostics", {}).get("interrupted")
+    return str(free_name(output, "unfinished")) if interrupted and Path(output).is_file() else output
 
 
 def show_model(screen: Console, document: ModelDocument, *, full: bool = False) -> None:

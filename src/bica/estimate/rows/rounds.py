@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from bica.estimate.rows.soft import SoftRefit, soft_refit
 from bica.kernels.rows.votes import vote_columns
 from bica.model.noise import Noise
 from bica.progress import report
-from bica.threads import n_cores
 
 LEAST_VARIANCE = 0.1  # of a number of false alarms, in rows squared: a single 1 must not look like a clear excess
 RAREST_LONE, MOST_FREQUENT_LONE = 1e-6, 0.999  # probability of a lone source
@@ -88,7 +87,7 @@ class RowSettings:
     least_rows: float | None = None  # rows that a source needs; None: 3, or 1 if there are few distinct rows
     cost: Cost | None = None  # None: the two-part code
     forbidden: Forbidden | None = None
-    n_jobs: int = field(default_factory=n_cores)
+    n_jobs: int = 1  # threads
 
 
 @dataclass(frozen=True, slots=True, eq=False)
