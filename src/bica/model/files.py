@@ -15,21 +15,21 @@ from reprlib import repr as shortened
 from typing import Any
 
 from bica.errors import ModelError, ModelFileError
-from bica.model.intervals import chance_interval
+from bica.model.intervals import probability_interval
 from bica.output import write_whole
 from bica.text import as_distinct_names, as_name
 
 SCHEMA = "bica-model"
 VERSION = 1
-BYTES_LIMIT = 1 << 28
-CELLS_LIMIT = 1 << 30  # of the mixing matrix: a small file could otherwise ask for more memory than there is
-DEPTH_LIMIT = 50
+BYTES_LIMIT = 1 << 28  # of a file
+CELLS_LIMIT = 1 << 30  # of the mixing matrix: otherwise a small file could ask for more memory than there is
+DEPTH_LIMIT = 50  # of nested diagnostics
 Rate = float | tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceEntry:
-    """One source as the file tells it."""
+    """One source as a model file holds it."""
 
     sensors: tuple[int, ...]
     probability: float
@@ -43,12 +43,12 @@ class SourceEntry:
         >>> [round(end, 3) for end in SourceEntry((0, 1), 0.2, error=0.01).interval]
         [0.181, 0.22]
         """
-        return None if self.error is None else chance_interval(self.probability, self.error)
+        return None if self.error is None else probability_interval(self.probability, self.error)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelDocument:
-    """What a model file holds, in plain values."""
+    """The content of a model file in plain values."""
 
     sensors: tuple[str, ...]
     sources: tuple[SourceEntry, ...]
@@ -82,12 +82,12 @@ def _source_json(source: SourceEntry, sensors: tuple[str, ...]) -> dict[str, Any
 
 
 def write_document(document: ModelDocument, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write the model file, whole or not at all."""
+    """Write a model file, whole or not at all."""
     write_whole(path, document_text(document), overwrite=overwrite)
 
 
 def read_document(path: str | Path) -> ModelDocument:
-    """Read and check a model file; whatever is wrong with it comes out as one sentence."""
+    """The document in a model file, checked; whatever is wrong with it is reported in one sentence."""
     try:
         with open(path, "rb") as file:
             content = file.read(BYTES_LIMIT + 1)
@@ -169,7 +169,7 @@ def _noise(value: Any, n_sensors: int) -> tuple[Rate, Rate]:
     false_alarm, miss = (_rate(value[name], f"{name} rate", n_sensors) for name in ("false_alarm", "miss"))
     n_rates = n_sensors if isinstance(false_alarm, tuple) or isinstance(miss, tuple) else 1
     for a, b in zip(_of_each(false_alarm, n_rates), _of_each(miss, n_rates), strict=True):
-        _check(a + b < 1, "a sensor's false_alarm and miss rates add up to 1 or more, so it tells nothing")
+        _check(a + b < 1, "a sensor's false_alarm and miss rates add up to 1 or more, so it says nothing")
     return false_alarm, miss
 
 
@@ -187,7 +187,7 @@ def _of_each(rate: Rate, n_rates: int) -> tuple[float, ...]:
 def _sources(value: Any, sensors: tuple[str, ...]) -> tuple[SourceEntry, ...]:
     _check(isinstance(value, list), '"sources" is not a list')
     fits = len(value) * len(sensors) <= CELLS_LIMIT
-    _check(fits, f"{len(value)} sources times {len(sensors)} sensors are more cells than memory is sure to hold")
+    _check(fits, f"{len(value)} sources times {len(sensors)} sensors are more cells than memory may hold")
     place = {name: i for i, name in enumerate(sensors)}
     entries = tuple(_source(entry, f"source {number}", place) for number, entry in enumerate(value, 1))
     _check(len({entry.sensors for entry in entries}) == len(entries), "two sources have the same sensors")
@@ -259,7 +259,7 @@ FITTED: Mapping[str, Callable[[Any, str], Any]] = {
 
 
 def as_json(value: Any, depth: int = DEPTH_LIMIT) -> Any:
-    """Plain values that JSON can hold, with the entries of objects in order; also from NumPy's values.
+    """The value in plain values that JSON can hold, entries of objects sorted; NumPy's values are accepted.
 
     >>> as_json({"worst": -math.inf, "by": ("a", None)})
     {'by': ['a', None], 'worst': '-inf'}
