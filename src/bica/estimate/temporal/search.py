@@ -130,17 +130,12 @@ class TimeSearch:
         return source_of(column, FIRST_PROBABILITY, float(np.median(stays)) if stays.size else FIRST_STAY)
 
     def _add(self) -> bool:
-<<<<<<< HEAD
-        """Add the candidates that pay best, as long as they have no sensors in common."""
+        """Add the candidates that gain most and have no sensors in common; return whether any was added."""
         columns = [
             column
             for column in candidates(self.state.sources.mixing)
             if column.tobytes() not in self._refused and self._bounds.allows(column)
         ]
-=======
-        """Add the candidates that gain most and have no sensors in common; return whether any was added."""
-        columns = [c for c in candidates(self.state.sources.mixing) if c.tobytes() not in self._refused]
->>>>>>> english2
         glances = list(in_threads(self._glance, columns, self._n_jobs))
         best = [k for k in np.argsort(-np.array(glances), kind="stable")[:PROMISING] if glances[k] > -MARGIN]
         found = list(in_threads(self._look, [columns[k] for k in best], self._n_jobs))
