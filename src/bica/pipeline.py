@@ -79,6 +79,12 @@ def learn(data: Data, method: Method, rng: np.random.Generator) -> Learned:
 
 def _in_order(fit: Fit) -> Fit:
     """Our methods put their sources in order themselves; anybody's may not."""
-    errors = np.full(fit.model.n_sources, np.nan) if fit.probability_error is None else fit.probability_error
-    model, ordered = in_order(fit.model, errors)
-    return replace(fit, model=model, probability_error=None if fit.probability_error is None else ordered)
+    model, order = in_order(fit.model, np.arange(fit.model.n_sources))
+    errors, stays = fit.probability_error, fit.persistence()
+    noted = {} if stays is None else {"persistence": [float(stay) if stay < np.inf else None for stay in stays[order]]}
+    return replace(
+        fit,
+        model=model,
+        probability_error=None if errors is None else errors[order],
+        diagnostics={**fit.diagnostics, **noted},
+    )

@@ -119,6 +119,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_nothing_behind(tmp_path):
     (tmp_path / "table.csv").write_text("a,b\n0,1\n")
     command = [sys.executable, "-c", SLOW, "fit", str(tmp_path / "table.csv"), "-o", str(tmp_path / "model.json")]

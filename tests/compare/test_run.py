@@ -37,6 +37,7 @@ def test_a_run_gives_a_record_for_every_task_in_order(tmp_path):
     assert all(record["cpu_seconds"] >= 0 for record in records)
 
 
+@pytest.mark.slow
 def test_processes_change_nothing_but_the_time(tmp_path):
     alone, together = run_plan(PLAN, tmp_path / "one", n_jobs=1), run_plan(PLAN, tmp_path / "two", n_jobs=2)
     assert without_times(alone) == without_times(together)
@@ -64,6 +65,7 @@ def test_a_torn_line_does_not_count_and_is_done_again(tmp_path):
     assert len(path.read_bytes().splitlines()) == len(PLAN)
 
 
+@pytest.mark.slow
 def test_a_killed_run_continues_where_it_was(tmp_path):
     script, path = tmp_path / "script.py", tmp_path / "results.jsonl"
     script.write_text(KILLED.format(path=str(path)))
@@ -106,7 +108,7 @@ def test_a_foreign_file_is_refused(tmp_path):
 
 
 def test_no_process_is_refused(tmp_path):
-    with pytest.raises(SettingError, match="n_jobs from 1 up"):
+    with pytest.raises(SettingError, match="n_jobs is 0; it can be a number from 1 up"):
         run_plan(PLAN, tmp_path / "results.jsonl", n_jobs=0)
 
 

@@ -91,6 +91,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C reaches a child differently there")
 def test_ctrl_c_on_the_command_line_writes_the_model_whole(tmp_path):
     (tmp_path / "t.csv").write_bytes(csv_bytes(chain().sample(500, np.random.default_rng(1)), SENSORS))

@@ -1,4 +1,5 @@
 import math
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -7,7 +8,6 @@ from hypothesis import strategies as st
 
 from bica.data.chunks import MISSING, packed, unpacked
 from bica.errors import BicaWarning, DataError
-from bica.invert import posterior as sums_module
 from bica.invert.elimination import Elimination
 from bica.invert.groups import groups_of
 from bica.invert.posterior import group_sums, log_probability, posterior
@@ -16,6 +16,8 @@ from bica.model.or_mixture import OrMixture
 from bica.simulate import random_network
 from tests.reference import slow_posterior
 from tests.strategies import clear_probabilities, clear_rates, models
+
+sums_module = import_module("bica.invert.posterior")
 
 pytestmark = pytest.mark.filterwarnings("ignore::bica.errors.BicaWarning")
 
@@ -110,6 +112,7 @@ class TestWideModels:
         assert off.max() < 1e-2
         assert ((bound.value <= chance.value + 1e-12) & (bound.value > chance.value - 1e-2)).all()
 
+    @pytest.mark.slow
     def test_without_noise_hundreds_of_connected_sensors_are_exact(self):
         rng = np.random.default_rng(8)
         model = random_network(200, 200, probability=(0.01, 0.05), rng=rng)

@@ -19,7 +19,7 @@ from bica.data.readers.engine import connection, path_literal, text_literal
 from bica.errors import DataError, LimitError, OutputError, SettingError
 from bica.output import check_target, temporary_folder, write_whole
 from bica.progress import report
-from bica.threads import n_cores
+from bica.threads import n_threads
 
 Record = dict[str, Any]
 FORMATS = {".csv": "csv, HEADER", ".parquet": "parquet"}
@@ -109,18 +109,17 @@ def run_plan(plan: Sequence[Job], path: str | Path, *, n_jobs: int | None = None
     """Do every job of ``plan`` that ``path`` does not hold yet; return the records of the plan, in its order.
 
     A killed run continues where it stopped: call again with the same path. ``n_jobs`` processes of one thread each
-    share the work, by default one per core; with 1 the work is done in this process. Ctrl-C gives up the running
-    jobs. In a script, call this under ``if __name__ == "__main__":``, since each process imports the script again.
+    share the work, counted as scikit-learn does: None is one, which is this process, and -1 is one per core. Ctrl-C
+    gives up the running jobs. In a script, call this under ``if __name__ == "__main__":``, since each process imports
+    the script again.
     """
-    jobs = n_cores() if n_jobs is None else n_jobs
-    if jobs < 1:
-        raise SettingError(f"{jobs} processes can do nothing; give n_jobs from 1 up")
+    n_processes = n_threads(n_jobs)
     file = RecordFile(path)
     names = [_name(job.key()) for job in plan]
     done = _named(file.records, plan)
     left = [job for job, name in zip(plan, names, strict=True) if name not in done]
     report("tasks", len(plan) - len(left), len(plan))
-    for number, record in enumerate(_results(left, jobs), 1):
+    for number, record in enumerate(_results(left, n_processes), 1):
         file.add(record)
         report("tasks", len(plan) - len(left) + number, len(plan))
     done = _named(file.records, plan)

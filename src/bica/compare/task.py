@@ -37,7 +37,7 @@ class Contender:
         """The method, with the true number of sources if it needs that."""
         if self.method is None:
             return None
-        given = {"n_sources": n_sources} if needs_n_sources(self.method) else {}
+        given: dict[str, Any] = {"n_sources": n_sources} if needs_n_sources(self.method) else {}
         return method_named(self.method, **given, **self.settings)
 
     @property

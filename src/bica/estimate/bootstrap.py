@@ -21,7 +21,7 @@ from bica.model.fit import Fit, Method
 from bica.model.intervals import LEVEL
 from bica.model.or_mixture import OrMixture
 from bica.progress import listening, tracked
-from bica.threads import in_threads
+from bica.threads import checked_n_jobs, in_threads
 
 
 def resampled(data: PatternCounts, rng: np.random.Generator) -> PatternCounts:
@@ -41,7 +41,7 @@ def resampled(data: PatternCounts, rng: np.random.Generator) -> PatternCounts:
 
 
 def fits_to_resamples(
-    method: Method, data: PatternCounts, n_resamples: int, rng: np.random.Generator, n_jobs: int
+    method: Method, data: PatternCounts, n_resamples: int, rng: np.random.Generator, n_jobs: int | None = None
 ) -> list[Fit]:
     """One fit a resample, each with a stream of chance of its own, so that threads change nothing; fewer after Ctrl-C.
 
@@ -173,12 +173,12 @@ def bootstrap(
     n_resamples: int,
     rng: np.random.Generator,
     *,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
 ) -> Bootstrap:
     """Learn ``n_resamples`` times from resampled rows and compare with ``fit``, which was learned from ``data``.
 
-    Time is that of as many fits, whatever the number of rows; ``n_jobs`` threads share the work and change nothing
-    else. Ctrl-C keeps the resamples done so far.
+    Time is that of as many fits, whatever the number of rows; ``n_jobs`` threads share the work, counted as
+    scikit-learn does, and change nothing else. Ctrl-C keeps the resamples done so far.
 
     >>> from bica.estimate.findbica import FindBICA
     >>> data = PatternCounts.of([[0, 0]] * 40 + [[1, 0]] * 10 + [[1, 1]] * 50)
@@ -187,8 +187,9 @@ def bootstrap(
     >>> found.support, found.error.round(2)
     (array([1., 1.]), array([0.06, 0.05]))
     """
-    if n_resamples < 1 or n_jobs < 1:
-        raise SettingError(f"a bootstrap of {n_resamples} resamples in {n_jobs} threads is none; give counts from 1 up")
+    if n_resamples < 1:
+        raise SettingError(f"a bootstrap of {n_resamples} resamples is none; give a count from 1 up")
+    checked_n_jobs(n_jobs)
     fits = fits_to_resamples(method, data, n_resamples, rng, n_jobs)
     return Bootstrap.of(fit.model, [again.model for again in fits])
 

@@ -14,6 +14,7 @@ from bica.data.patterns import PatternCounts
 from bica.errors import SettingError
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture, in_order
+from bica.threads import checked_n_jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class Settings:
     known: Sequence[KnownSource] = ()  # also as tuples or mappings
     forbidden: Sequence[str | Sequence[str]] = ()  # sensors that are never all driven by one unknown source
     prior: tuple[float, float] | None = None  # a Beta prior on every probability
-    n_jobs: int | None = None  # threads for tables of many sensors; None: one a core
+    n_jobs: int | None = None  # threads for tables of many sensors, counted as scikit-learn does
 
     def __post_init__(self) -> None:
         if self.min_probability is not None and not 0 <= self.min_probability < 1:
@@ -118,10 +119,7 @@ class Settings:
             raise SettingError(
                 f"a Beta prior is two numbers of at least 1 (they count rows), but {self.prior} was given"
             )
-        if self.n_jobs is not None and self.n_jobs < 1:
-            raise SettingError(
-                f"n_jobs counts threads from 1 up, or is None for one a core, but {self.n_jobs} was given"
-            )
+        checked_n_jobs(self.n_jobs)
         object.__setattr__(self, "known", known_sources(self.known))
         object.__setattr__(self, "forbidden", forbidden_sets(self.forbidden))
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import Table, all_observed, packed, unpacked
-from bica.data.columns import numbered
+from bica.data.columns import places_of
 from bica.data.rows import Rows
-from bica.errors import DataError, SettingError
+from bica.errors import SettingError
 from bica.invert.groups import changing, groups_of
 from bica.invert.solvers import GroupSolver, Solver
 from bica.kernels.bits import Words
@@ -81,7 +81,12 @@ def decode(
 
 
 class Decoder:
-    """A model prepared for decoding one batch of rows after another; its tables are built once."""
+    """A model prepared for decoding one batch of rows after another; its tables are built once.
+
+    >>> decoder = Decoder(OrMixture([[1, 1], [0, 1]], [0.2, 0.5]))
+    >>> [decoder.decode(np.array([[row]], dtype=np.uint64)).activity.astype(int).tolist() for row in (1, 3)]
+    [[[1, 0]], [[0, 1]]]
+    """
 
     def __init__(self, model: OrMixture, solver: Solver = "auto") -> None:
         if solver not in get_args(Solver):
@@ -142,18 +147,8 @@ def decode_table(
     >>> [found.activity.astype(int).tolist() for found in decode_table(model, table)]
     [[[0, 1], [1, 0]]]
     """
-    places = _places(model.sensors, table.sensors)
+    places = places_of(model.sensors, table.sensors)
     return _decoded_chunks(Decoder(model, solver), table, places, nearest)
-
-
-def matched_rows(model: OrMixture, rows: Rows) -> Rows:
-    """The rows with their columns in the order of the model's sensors, matched by name.
-
-    >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "yard"])
-    >>> matched_rows(model, Rows.of([[1, 0]], sensors=["yard", "door"])).cells(2).tolist()
-    [[0, 1]]
-    """
-    return rows.of_sensors(_places(model.sensors, rows.sensors))
 
 
 def _decoded_chunks(decoder: Decoder, table: Table, places: NDArray[np.int64], nearest: bool) -> Iterator[Decoded]:
@@ -169,17 +164,3 @@ def _decoded_chunks(decoder: Decoder, table: Table, places: NDArray[np.int64], n
         yield decoder.decode(rows.words, rows.seen, nearest=nearest)
         n_rows += len(rows.words)
         report("rows decoded", n_rows, None)
-
-
-def _places(sensors: tuple[str, ...], columns: tuple[str, ...]) -> NDArray[np.int64]:
-    """The column of each sensor; columns without names are in the order of the sensors."""
-    if len(columns) == len(sensors) and columns == numbered(len(columns)):
-        return np.arange(len(sensors))
-    place = {name: i for i, name in enumerate(columns)}
-    for name in sensors:
-        if name not in place:
-            raise DataError(f"the table has no column {name!r}, which the model watches; give a table with all sensors")
-    for name in columns:
-        if name not in sensors:
-            raise DataError(f"the table has a column {name!r} that the model does not know; leave it out")
-    return np.array([place[name] for name in sensors], dtype=np.int64)

@@ -22,7 +22,7 @@ from bica.model.distribution import TABLE_LIMIT, pattern_table
 from bica.model.or_mixture import OrMixture
 from bica.progress import report, tracked
 from bica.text import counted
-from bica.threads import in_threads, n_cores
+from bica.threads import ALL_CORES, in_threads, n_threads
 
 LATTICE_SENSORS = 20
 EXACT_STATES = 1 << 21  # of elimination, for one row: about a second; twenty sources never need more
@@ -114,8 +114,8 @@ class _Lattice:
     def probability_with_each(self) -> NDArray[np.float64]:
         """The same given that a source is on, for each source: (n_rows, n_sources)."""
         sources = packed(np.ascontiguousarray(self.group.mixing.T))[:, 0].tolist()
-        n_threads = min(TABLES_AT_ONCE, n_cores()) if self.group.sensors.size <= LATTICE_SENSORS else 1
-        columns = list(tracked(in_threads(self._folded, sources, n_threads), "weighing sources", len(sources)))
+        n_jobs = min(TABLES_AT_ONCE, n_threads(ALL_CORES)) if self.group.sensors.size <= LATTICE_SENSORS else 1
+        columns = list(tracked(in_threads(self._folded, sources, n_jobs), "weighing sources", len(sources)))
         return np.stack(columns, axis=1)
 
     def _folded(self, source: int | None) -> NDArray[np.float64]:

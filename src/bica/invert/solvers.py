@@ -19,7 +19,7 @@ from bica.kernels.decoding.puzzle import Network
 from bica.kernels.decoding.search import search_rows
 from bica.kernels.decoding.table import TIE, add_source, decode_cells, fold_keys
 from bica.progress import tracked
-from bica.threads import in_threads
+from bica.threads import ALL_CORES, in_threads
 
 TABLE_SENSORS = 24
 TABLE_WORDS = 1 << 25  # 256 MiB of costs and activities: 64 sources on 24 sensors, 1984 on 20
@@ -68,7 +68,7 @@ class LatticeTable:
             decode_cells(self.cost, self.active, self.group.penalty, sorted_cells[rows], best[rows], least[rows])
 
         halves = _halves(sorted_cells)
-        for _ in tracked(in_threads(decode, halves), "decoding distinct rows", len(halves)):
+        for _ in tracked(in_threads(decode, halves, ALL_CORES), "decoding distinct rows", len(halves)):
             pass
         active, cost = np.empty_like(best), np.empty_like(least)
         active[order], cost[order] = best, least
@@ -102,7 +102,7 @@ def solve_by_search(group: Group, cells: NDArray[np.uint8], n_nodes: int = MOST_
         search_rows(network, group.penalty, cells[rows], n_nodes, active[rows], cost[rows], gap[rows])
 
     pieces = [slice(start, start + ROWS_PER_PIECE) for start in range(0, len(cells), ROWS_PER_PIECE)]
-    for _ in tracked(in_threads(search, pieces), "searching pieces of rows", len(pieces)):
+    for _ in tracked(in_threads(search, pieces, ALL_CORES), "searching pieces of rows", len(pieces)):
         pass
     return Solution(active, cost, gap)
 
@@ -168,7 +168,7 @@ def _solve(
 def _or_constraints(links: NDArray[np.bool_], required: NDArray[np.bool_]) -> LinearConstraint:
     """Rows over (y, x): the paper's x <= sum g y and n x >= sum g y, and sum g y >= 1 where x must be 1.
 
-    The second is split into x >= y for each link, which says the same for integers and is tighter in the relaxation.
+    The second is split into x >= y for each link: the same for integers, and it makes a continuous x 1 where y is 1.
     """
     n_sensors = len(links)
     sensor, source = np.nonzero(links)

@@ -8,7 +8,8 @@ from bica.kernels.compiled import compiled
 Words = NDArray[np.uint64]
 Cells = NDArray[np.uint8]
 
-HASH_FACTOR, HASH_SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)  # the golden ratio times 2^64, and half a word
+HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio
+HASH_SHIFT = np.uint64(29)  # brings the high bits, which are mixed best, down to the low ones
 LEAST_SLOTS, SLOTS_PER_ROW = 16, 2  # of a hash table: at most half full, so that a free slot is near
 
 
@@ -119,7 +120,7 @@ def group_equal(keys: Words, first: NDArray[np.int64], group: NDArray[np.int64])
 def group_small(
     words: NDArray[np.uint64], place: NDArray[np.int64], first: NDArray[np.int64], group: NDArray[np.int64]
 ) -> int:
-    """Like ``group_equal``, for words below ``place.size``, all -1; distinct words are numbered by their size."""
+    """Like ``group_equal`` for words that index ``place``, all -1 before; distinct words are numbered as they rise."""
     for row in range(words.size):
         if place[words[row]] < 0:
             place[words[row]] = row

@@ -129,7 +129,7 @@ def fisher_tails(both: Counts, first: Counts, second: Counts, total: Counts) -> 
 def likely_pairs(
     both: Counts, on: Counts, observed: Counts, level: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Counts, Counts]:
-    """The pairs ``i > k`` of columns that unrelated columns would equal or exceed with probability ``level`` at most.
+    """The pairs ``i > k`` of columns that are on together too often for unrelated ones, at this significance ``level``.
 
     ``both[i, k]`` counts rows in which both are on, ``observed[i, k]`` rows in which both were observed, ``on[i, k]``
     the ones of column i in those. Returns i, k, the excess over the expected count in standard deviations, and the

@@ -38,7 +38,12 @@ def mixing_chart(model: OrMixture) -> alt.HConcatChart:
 
 
 def overview_chart(rows: NDArray[np.bool_], model: OrMixture, n_samples: int | None = None) -> alt.HConcatChart:
-    """Some rows of an on/off table (of ``n_samples`` in all), and beside them the sources found behind it."""
+    """Some rows of an on/off table (of ``n_samples`` in all), and beside them the sources found behind it.
+
+    >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
+    >>> len(overview_chart(np.array([[True, False], [True, True]]), model, 500).to_dict()["hconcat"])
+    4
+    """
     model = drawable(model)
     height = 26.0 * min(max(model.n_sources, 6), 20)
     sources = Grid(model.source_names(), model.sensors, cell_size(1, model.n_sensors), height / max(model.n_sources, 1))
@@ -55,7 +60,13 @@ def overview_chart(rows: NDArray[np.bool_], model: OrMixture, n_samples: int | N
 
 
 def found_and_true_chart(found: OrMixture, truth: OrMixture) -> alt.HConcatChart:
-    """Every true source with the found one that stands for it: which cells agree, and both probabilities."""
+    """Every true source with the found one that stands for it: which cells agree, and both probabilities.
+
+    >>> truth = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
+    >>> chart = found_and_true_chart(OrMixture([[1], [1]], [0.5]), truth).to_dict()
+    >>> chart["hconcat"][0]["title"]["subtitle"]
+    '1 of 2 sources found exactly, 1 found in all'
+    """
     pairs = paired_sources(found, truth)
     found, truth = drawable(aligned(found, truth)), drawable(truth)
     size = cell_size(len(pairs), truth.n_sensors)
@@ -72,7 +83,11 @@ def found_and_true_chart(found: OrMixture, truth: OrMixture) -> alt.HConcatChart
 
 
 def network_chart(model: OrMixture) -> alt.LayerChart:
-    """Sources on the left, sensors on the right, a line where a source reaches a sensor."""
+    """Sources on the left, sensors on the right, a line where a source reaches a sensor.
+
+    >>> network_chart(OrMixture([[1, 1], [0, 1]], [0.2, 0.5])).to_dict()["layer"][0]["mark"]["type"]
+    'rule'
+    """
     model = drawable(model)
     n_lines = max(model.n_sources, model.n_sensors, 2)
     gap = min(34.0, max(1600 / n_lines, 2.0))

@@ -18,7 +18,11 @@ PACKAGES = ("altair", "vl_convert")
 
 
 def can_draw() -> bool:
-    """Whether pictures can be made here."""
+    """Whether pictures can be made here.
+
+    >>> can_draw()  # "bica[report]" is installed
+    True
+    """
     return all(find_spec(package) for package in PACKAGES)
 
 
@@ -41,7 +45,16 @@ vegaEmbed("#picture", {chart}, {{actions: {{export: true, source: false, compile
 
 
 def save_picture(chart: altair.TopLevelMixin, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write the chart as the ending of ``path`` says, whole or not at all."""
+    """Write the chart as the ending of ``path`` says (.png, .svg or .html), whole or not at all.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from bica.report import mixing_chart
+    >>> from bica import OrMixture
+    >>> with TemporaryDirectory() as folder:
+    ...     save_picture(mixing_chart(OrMixture([[1]], [0.5])), f"{folder}/model.svg")
+    ...     Path(f"{folder}/model.svg").read_text()[:4]
+    '<svg'
+    """
     need_drawing()
     check_target(path, overwrite=overwrite)
     write_whole(path, picture_bytes(chart, Path(path).suffix), overwrite=overwrite)

@@ -51,6 +51,7 @@ def test_a_dash_reads_the_table_and_writes_the_model(run, table, tmp_path):
     assert "2 sources behind 3 sensors" in shown.stderr
 
 
+@pytest.mark.slow
 def test_commands_join_in_a_pipe(tmp_path, table):
     made = shell("fit", table, "-o", "-")
     assert made.returncode == 0

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from bica.data.patterns import PatternCounts
-from tests.cli.conftest import shell
 from tests.reference import capture_writer as writer
 
 LOG = """time,sensor,channel
@@ -155,11 +154,11 @@ def test_what_cannot_be_is_told_in_a_sentence(run, log, words, code, message):
     assert message in shown.stderr
 
 
-def test_events_come_from_standard_input_too(tmp_path):
-    shown = shell("slots", "-", "--slot", "1s", "--one-table", "-o", "-", input=LOG)
+def test_events_come_from_standard_input_too(run, tmp_path):
+    shown = run("slots", "-", "--slot", "1s", "--one-table", "-o", "-", input=LOG)
     assert shown.stdout == "door,roof\n0,1\n1,0\n1,0\n"
-    strange = shell("slots", "-", "--slot", "1s", "-o", tmp_path / "t.csv", input="time,sensor\nnow-ish,a\n")
-    assert strange.returncode == 3
+    strange = run("slots", "-", "--slot", "1s", "-o", tmp_path / "t.csv", input="time,sensor\nnow-ish,a\n")
+    assert strange.exit_code == 3
     assert strange.stderr.startswith("bica: standard input, event 0: column 'time' holds 'now-ish'")
 
 

@@ -32,6 +32,7 @@ def cells_of(store, plan, channel=None):
     return np.vstack(pieces), counts
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(events, outages, st.integers(-10, 5), st.integers(1, 9), st.integers(1, 8))
 def test_cells_are_those_of_the_definition_however_they_are_cut(found, down, start, length, n_slots):

@@ -38,7 +38,7 @@ def check(
     ahead = forecast(diagnosis.table)
     if with_fit:
         with waiting("learning the sources", compiles=False):
-            diagnosis = learn(counts, method_named(ahead.method), np.random.default_rng(0)).diagnosis
+            diagnosis = learn(counts, method_named(ahead.method, n_jobs=-1), np.random.default_rng(0)).diagnosis
     if as_json:
         print_json(diagnosis.as_dict() | {"forecast": asdict(ahead)})
         return

@@ -103,7 +103,7 @@ def _in_time(model: OrMixture, rows: Rows, stay: float | Mapping[str, Any]) -> I
     import numpy as np
 
     from bica.data.chunks import packed
-    from bica.invert.decode import Decoded, matched_rows
+    from bica.invert.decode import Decoded
     from bica.invert.temporal.decode import decode_in_time
 
     persistence: Any = stay
@@ -111,7 +111,7 @@ def _in_time(model: OrMixture, rows: Rows, stay: float | Mapping[str, Any]) -> I
         learned = stay.get("diagnostics", {}).get("persistence")
         known = isinstance(learned, list) and len(learned) == model.n_sources
         persistence = [number or ALWAYS for number in learned] if known else "estimate"
-    ordered = matched_rows(model, rows)
+    ordered = rows.matched(model.sensors)
     found = decode_in_time(model, ordered.words, ordered.seen, persistence=persistence)
     nothing = np.zeros(len(found.activity))
     cost = np.where(found.feasible, nothing, np.inf)

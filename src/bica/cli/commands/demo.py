@@ -45,7 +45,7 @@ def demo(output: str | None, force: bool, as_json: bool) -> None:
     truth = OrMixture(given.mixing, given.probability, sensors=given.sensors, names=given.source_names)
     with waiting("learning the sources"):
         data = PatternCounts.of(given.table_path)
-        found = learn(data, Likelihood(), np.random.default_rng(0)).fit
+        found = learn(data, Likelihood(n_jobs=-1), np.random.default_rng(0)).fit
     if output is not None:
         with waiting("drawing pictures", compiles=False):
             _write_folder(Path(output), found, truth, given.table_path)

@@ -157,14 +157,15 @@ def fit(
     from bica.cli.screen import note, waiting
     from bica.cli.screens.model import give_model
     from bica.pipeline import learn, read
+    from bica.threads import ALL_CORES
 
     check_outputs(force, output)
-    learner = _method(method, settings, n_jobs)
+    learner = _method(method, settings, n_jobs or ALL_CORES)
     with waiting("learning the sources"):
         data = read(table, sample_weight=weights, binarize=binarize, temporal=temporal)
         learned = learn(data, learner, np.random.default_rng(seed))
         if n_resamples is not None and "interrupted" not in learned.fit.diagnostics:
-            learned = _resampled(learned, learner, n_resamples, np.random.default_rng(seed), n_jobs)
+            learned = _resampled(learned, learner, n_resamples, np.random.default_rng(seed), n_jobs or ALL_CORES)
     give_model(learned.fit.document(), output, as_json=as_json, force=force)
     if learned.diagnosis.verdict in ("doubtful", "misfit"):
         note(f"warning: {learned.diagnosis.sentences()[0]}")
@@ -172,9 +173,9 @@ def fit(
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def _method(name: str, settings: dict[str, Any], n_jobs: int | None) -> Method:
+def _method(name: str, settings: dict[str, Any], n_jobs: int) -> Method:
     """The method with what the user asked for; the rest is its own choice."""
-    from bica.methods import method_named, settings_of
+    from bica.methods import method_named
     from bica.model.noise import Noise
 
     given: dict[str, Any] = {
@@ -183,21 +184,17 @@ def _method(name: str, settings: dict[str, Any], n_jobs: int | None) -> Method:
     if isinstance(given["noise"], tuple):
         false_alarm, miss = given["noise"][0], given["noise"][-1]
         given["noise"] = Noise(false_alarm, miss)
-    if "n_jobs" in settings_of(name):
-        given["n_jobs"] = n_jobs
-    return method_named(name, **given)
+    return method_named(name, spelled=lambda setting: SPELLED[setting], n_jobs=n_jobs, **given)
 
 
-def _resampled(
-    learned: Learned, learner: Method, n_resamples: int, rng: np.random.Generator, n_jobs: int | None
-) -> Learned:
+def _resampled(learned: Learned, learner: Method, n_resamples: int, rng: np.random.Generator, n_jobs: int) -> Learned:
     """The same with how often each source returns from resampled rows; Ctrl-C keeps the resamples so far."""
     from dataclasses import replace
 
     from bica.cli.screen import note
     from bica.estimate.bootstrap import bootstrap
 
-    again = bootstrap(learner, learned.counts, learned.fit, n_resamples, rng)
+    again = bootstrap(learner, learned.counts, learned.fit, n_resamples, rng, n_jobs=n_jobs)
     if again.n_resamples < n_resamples:
         note(f"interrupted: {again.n_resamples} of {n_resamples} resamples were done")
     return replace(learned, fit=again.added_to(learned.fit))

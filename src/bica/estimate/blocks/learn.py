@@ -19,7 +19,7 @@ from bica.estimate.settings import Settings, Varying
 from bica.model.fit import Fit
 from bica.model.intervals import chance_interval
 from bica.model.noise import Noise
-from bica.threads import n_cores
+from bica.threads import n_threads
 
 
 def wide_sources(learner: BlockLearner, now: Round, rng: np.random.Generator, n_jobs: int) -> Round:
@@ -114,7 +114,7 @@ class WideTask:
     @property
     def n_jobs(self) -> int:
         """How many threads to use."""
-        return self.settings.n_jobs or n_cores()
+        return n_threads(self.settings.n_jobs)
 
     def _start(self, rate: float | None) -> Round:
         """No source yet, and the noise as it is known, or this rate, or else what a few blocks guess."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from bica.estimate.rows.soft import SoftRefit, soft_refit
 from bica.kernels.rows.votes import vote_columns
 from bica.model.noise import Noise
 from bica.progress import report
-from bica.threads import n_cores
 
 
 def lone_sources(state: Explained, least: float, forbidden: Forbidden | None = None) -> RowPool:
@@ -84,7 +83,7 @@ class RowSettings:
     least_rows: float | None = None  # rows that a source needs; None: 3, or 1 if there are few distinct rows
     price: Price | None = None  # None: the two-part code
     forbidden: Forbidden | None = None
-    n_jobs: int = field(default_factory=n_cores)
+    n_jobs: int = 1  # threads
 
 
 @dataclass(frozen=True, slots=True, eq=False)

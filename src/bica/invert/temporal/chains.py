@@ -53,12 +53,14 @@ class Chains:
 def checked_persistence(persistence: ArrayLike, probability: NDArray[np.float64]) -> NDArray[np.float64]:
     """The mean number of slots per stay, one per source; refuses what no chain with that probability can have."""
     stay = np.asarray(persistence, dtype=float)
-    if stay.shape not in ((), probability.shape) or not (np.isfinite(stay) & (stay >= 1)).all():
+    shaped = stay.shape in ((), probability.shape)
+    if not shaped or not ((stay >= 1) & (np.isfinite(stay) | (probability == 1))).all():  # always on: for ever
         raise SettingError(
             "persistence is the mean number of slots that a source stays on: one number from 1 up, or one per source"
         )
     stay = np.broadcast_to(stay, probability.shape)
-    short = np.flatnonzero((probability < 1) & (probability > (1 + ROUNDING) * (1 - probability) * stay))
+    moving = probability < 1
+    short = np.flatnonzero(moving & (probability > (1 + ROUNDING) * (1 - probability) * np.where(moving, stay, 1.0)))
     if short.size:
         source = short[0]
         raise SettingError(

@@ -97,10 +97,10 @@ def _stretches(n_slots: int) -> list[slice]:
     return [slice(first, min(n_slots, first + STRETCH)) for first in chosen]
 
 
-FIRST_STAY = 3.0  # times the stay of independent slots, where expectation and maximisation would be slow to leave
+FIRST_STAY = 3.0  # times the stay of independent slots, a start that would be slow to leave
 MOST_ROUNDS = 40
 SETTLED = 0.01  # relative change of the mean stay that ends the rounds
-IMPROVE_EVERY = 4  # rounds, after which the course of a large group is improved
+IMPROVE_EVERY = 4  # rounds between improvements of the course of a large group
 LEAST_STOP = 1e-6  # probability of stopping after a slot: stays of a million slots look endless
 NEVER_CERTAIN = 0.999  # the probabilities of moves are kept below 1, so that no course becomes impossible
 
@@ -194,7 +194,12 @@ def decode_in_time(
 
 
 def learn_persistence(model: OrMixture, words: Words, observed: Words | None = None) -> NDArray[np.float64]:
-    """Estimate from consecutive rows for how many slots on average each source stays on: (n_sources,)."""
+    """Estimate from consecutive rows for how many slots on average each source stays on: (n_sources,).
+
+    >>> rows = np.repeat([0, 1, 0, 1, 0, 1, 0], [20, 4, 30, 2, 10, 3, 20]).astype(np.uint64)[:, None]
+    >>> learn_persistence(OrMixture([[1]], [0.1]), rows).round(1)
+    array([3.])
+    """
     courses, _ = _row_wise(model, Rows.of_words(words, observed, model.n_sensors))
     return _persistence(model, courses, "estimate")
 

@@ -13,8 +13,8 @@ gain. It is searched by the moves of ``estimate/lattice/search.py``, in this ord
     exchange  a source for a relative (one sensor more or less, union, intersection, difference with another source) or,
               where it is in doubt, for what its absence makes steep; the sources take turns.
 
-Invariant: a move is taken only if the refitted score rises by more than ``BETTER``. So scores rise strictly, no set of
-sources returns, and the search ends. Known sources come first in every list; they pay no cost and never leave.
+Invariant: a move is taken only if the refitted score rises by more than ``BETTER``. The score is bounded, so the search
+ends. Known sources come first in every list; they pay no cost and never leave.
 """
 
 from typing import NamedTuple
@@ -61,10 +61,10 @@ class FittedBlock(NamedTuple):
 
 
 class Move(NamedTuple):
-    """What came of a move."""
+    """The outcome of a move."""
 
     is_better: bool
-    fit: FittedBlock  # what was there before if it is not
+    fit: FittedBlock  # the sources after the move; unspecified if it is not better
 
 
 @compiled

@@ -151,8 +151,8 @@ def decode_rows(
 ) -> Activity:
     """Decode the given rows, starting from the sources in ``before`` (of all rows) if ``warm``, otherwise from none.
 
-    A source with log odds of -inf is never on. Time goes with the candidates of a row and the sources that share
-    sensors with them, not with the number of sources.
+    A source with log odds of -inf is never on. Time grows with the candidates of a row and the sources that
+    share sensors with them, not with the number of sources.
     """
     (starts, sensors), (reach_starts, reach), says = sources.columns, sources.reaching, sources.says
     log_odds, silent, frequent = sources.log_odds, sources.silent, sources.frequent

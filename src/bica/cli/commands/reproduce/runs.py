@@ -49,7 +49,7 @@ def run_in_folder(plan: Sequence[Job], output: str, n_jobs: int | None) -> list[
 
     folder = _ready(Path(output))
     with waiting("evaluating"):
-        records = run_plan(plan, folder / RESULTS, n_jobs=n_jobs)
+        records = run_plan(plan, folder / RESULTS, n_jobs=-1 if n_jobs is None else n_jobs)
     write_table(records, folder / "results.csv", overwrite=True)
     return records
 

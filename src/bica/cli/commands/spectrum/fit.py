@@ -42,7 +42,7 @@ def fit(table: str, output: str | None, noise: float | None, force: bool, as_jso
 
     check_outputs(force, output)
     with waiting("learning the users"):
-        found = learn_users(read_in_order(table), noise=None if noise is None else Noise.flips(noise))
+        found = learn_users(read_in_order(table), noise=None if noise is None else Noise.flips(noise), n_jobs=-1)
     give_model(found.document(), output, as_json=as_json, force=force)
     if "interrupted" in found.diagnostics:
         raise click.exceptions.Exit(INTERRUPTED)
