@@ -67,7 +67,10 @@ class FrameTable:
 
 def values_of(column: nw.Series[Any]) -> NDArray[Any]:
     """The column as an array: numbers with NaN for null, or Python objects where there are others than numbers."""
-    values = np.asarray(column.to_numpy())
+    try:
+        values = np.asarray(column.to_numpy())
+    except ArithmeticError:  # older pandas compares decimals, of which one that signals cannot be compared
+        values = np.array(column.to_list(), dtype=object)
     if values.dtype.kind not in "biuf" and (column.dtype.is_numeric() or column.dtype == nw.Boolean):
         return np.asarray(column.cast(nw.Float64).to_numpy())  # nulls among booleans, or decimals
     return values
