@@ -10,7 +10,7 @@ from bica.errors import SettingError
 from bica.model.fit import Method
 from bica.model.noise import Noise
 
-METHODS = {  # imported when first asked for, so that a list of names costs nothing
+METHODS = {  # imported when first asked for, so that listing the names is quick
     "likelihood": "bica.estimate.likelihood:Likelihood",
     "findbica": "bica.estimate.findbica:FindBICA",
     "mac": "bica.rivals.mac:MAC",
@@ -19,8 +19,8 @@ METHODS = {  # imported when first asked for, so that a list of names costs noth
     "message-passing": "bica.rivals.message_passing:MessagePassing",
     "fastica": "bica.rivals.fastica:FastICA",
 }
-COUNTED = ("mac", "grecond", "grecond-essential", "message-passing", "fastica")  # probabilities are no estimates
-REFERENCES = ("fastica",)  # what a method of another model gives; not expected to find OR mixtures
+COUNTED = ("mac", "grecond", "grecond-essential", "message-passing", "fastica")  # probabilities are counted
+REFERENCES = ("fastica",)  # methods for another model, shown for reference; not expected to find OR mixtures
 
 
 NoiseSetting = Noise | float | Literal["estimate", "per-sensor"]
@@ -102,7 +102,7 @@ def noise_setting(noise: NoiseSetting) -> Noise | Literal["estimate", "per-senso
 
 
 def settings_of(name: str) -> tuple[str, ...]:
-    """What can be set on the method of this name.
+    """The names of the settings that the method of this name has.
 
     >>> settings_of("findbica")[:2]
     ('min_probability', 'significance')

@@ -95,7 +95,7 @@ def write_whole(path: str | Path, content: str | bytes, *, overwrite: bool = Fal
 
 @contextmanager
 def whole_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """A draft beside ``path`` to write into, piece by piece; it moves there at the end, or vanishes with an error.
+    """A draft beside ``path`` to write into, piece by piece; it is moved there at the end, or removed after an error.
 
     A file that appears at ``path`` meanwhile is left alone unless ``overwrite`` is set: the draft then moves to a free
     name beside it, which the error reports.
@@ -124,7 +124,7 @@ def whole_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 
 def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
-    """Refuse before the work what could not be written after it; a link stands for what it points to."""
+    """The file that ``path`` leads to, links followed; refused before the work if it could not be written after it."""
     with _plainly(path):
         target = Path(path).resolve()
         if target.is_dir():

@@ -1,4 +1,4 @@
-"""What goes wrong, reported in one plain sentence on standard error and in the exit code."""
+"""Errors as one plain sentence on standard error, and as an exit code."""
 
 import errno
 import os
@@ -32,17 +32,17 @@ def plain_errors() -> Iterator[None]:
     try:
         with _ending_on_request(), _plain_warnings():
             yield
-        sys.stdout.flush()  # a full disk or a closed pipe shows here, not when the interpreter is gone
+        sys.stdout.flush()  # a full disk or a closed pipe shows here, not when the interpreter ends
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
-    except KeyboardInterrupt as stop:  # which may tell how far the work had come
+    except KeyboardInterrupt as stop:  # which may say how far the work had come
         click.echo(err=True)  # the terminal has just shown ^C
         _leave(f"{' '.join(['interrupted', *map(str, stop.args)])}; no file was left half-written", INTERRUPTED)
     except Terminated:
         _leave(ENDED, TERMINATED)
     except BrokenPipeError:
         _leave_quietly()
-    except Exception as error:  # noqa: BLE001 (the last stop: nothing above could tell it better)
+    except Exception as error:  # noqa: BLE001 (the last stop: nothing above can report it better)
         _leave(_sentence(error), _exit_code(error))
 
 
@@ -58,7 +58,7 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, BicaError):
         return str(error)
     if isinstance(error, MemoryError):
-        return "the memory of this machine is not enough for this; try fewer rows or sensors"
+        return "this machine has not enough memory for this; try fewer rows or sensors"
     if isinstance(error, OSError):
         if error.errno == errno.EBADF and error.filename is None:
             return "standard output is closed, so the answer could not be given"
@@ -78,7 +78,7 @@ def _leave(sentence: str, code: int) -> NoReturn:
 
 
 def _leave_quietly() -> NoReturn:
-    """The reader has read enough, as in ``bica show MODEL | head -1``."""
+    """End without a message if the reader has closed the pipe, as in ``bica show MODEL | head -1``."""
     _drop_output(always=True)
     raise click.exceptions.Exit(0)
 
@@ -118,10 +118,10 @@ def _ending_on_request() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not usual:
         yield
         return
-    finished, (heard, told) = threading.Event(), os.pipe()
-    os.set_blocking(told, False)
-    before = signal.set_wakeup_fd(told, warn_on_full_buffer=False)
-    threading.Thread(target=_end_without_unwinding, args=(heard, usual, finished), daemon=True).start()
+    finished, (reading, writing) = threading.Event(), os.pipe()
+    os.set_blocking(writing, False)
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    threading.Thread(target=_end_without_unwinding, args=(reading, usual, finished), daemon=True).start()
     for number in usual:
         signal.signal(number, _end)
     try:
@@ -129,7 +129,7 @@ def _ending_on_request() -> Iterator[None]:
     finally:
         finished.set()
         signal.set_wakeup_fd(before)
-        os.close(told)  # which ends the thread
+        os.close(writing)  # which ends the thread
         for number in usual:
             signal.signal(number, signal.SIG_DFL)
 
@@ -140,15 +140,15 @@ def _end(_: int, __: FrameType | None) -> NoReturn:
     terminate()
 
 
-def _end_without_unwinding(heard: int, requests: list[int], finished: threading.Event) -> None:
-    while (number := os.read(heard, 1)) and number[0] not in requests:
+def _end_without_unwinding(reading: int, requests: list[int], finished: threading.Event) -> None:
+    while (number := os.read(reading, 1)) and number[0] not in requests:
         pass
     if number and not finished.wait(GRACE):
         end_all_passing()
         with suppress(OSError):
             os.write(2, f"bica: {ENDED}\n".encode())
         os._exit(TERMINATED)
-    os.close(heard)
+    os.close(reading)
 
 
 @contextmanager

@@ -89,6 +89,11 @@ class PairCounts:
             return cls(both, np.broadcast_to(np.diag(both)[:, None], shape), np.broadcast_to(data.n_samples, shape))
         return cls(both, on, seen)
 
+    def thinned(self, stretch: NDArray[np.float64]) -> PairCounts:
+        """The counts of so many times fewer rows, by sensor; of two sensors the larger number counts."""
+        of_pair = np.maximum.outer(stretch, stretch)
+        return PairCounts(self.both / of_pair, self.on / of_pair, self.seen / of_pair)
+
     def expected(self) -> Square:
         """How often both would be on if the sensors were unrelated."""
         return self.on * self.on.T / np.maximum(self.seen, 1.0)
@@ -167,7 +172,10 @@ def _fractions(data: PatternCounts) -> Iterator[tuple[Square, Square, Square]]:
 
 def count_common(left: Words, right: Words, scale: float, counts: Square) -> None:
     """Add ``scale`` for every row that two columns share, on all cores; the lower half where both tables are one."""
-    step = 1 if len(left) * right.size < WORDS_A_THREAD else n_threads(ALL_CORES)
+    if len(left) * right.size < WORDS_A_THREAD:
+        add_common_bits(left, right, left is right, scale, np.arange(len(left)), counts)
+        return
+    step = n_threads(ALL_CORES)
     lines = [np.arange(first, len(left), step) for first in range(step)]  # the lower half is longest at its end
     list(in_threads(lambda part: add_common_bits(left, right, left is right, scale, part, counts), lines, ALL_CORES))
 

@@ -1,1 +1,1 @@
-"""Our methods (likelihood, FindBICA), the bootstrap, and in the subfolders what they are made of."""
+"""Our methods (likelihood, FindBICA) and the bootstrap; the subfolders hold the parts they are made of."""

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from bica.data.patterns import PatternCounts
 from bica.errors import ModelError, SettingError
 from bica.model.checks import as_numbers
-from bica.model.files import ModelDocument, as_json, read_document, write_document
-from bica.model.intervals import LEVEL, chance_interval
+from bica.model.files import LEVEL, ModelDocument, as_json, probability_interval, read_document, write_document
 from bica.model.or_mixture import OrMixture
 from bica.version import __version__
 
@@ -58,7 +57,7 @@ class Fit:
         """
         if not 0 < level < 1:
             raise SettingError(f"the level of an interval lies between 0 and 1, but {level:g} was given")
-        ends = [chance_interval(*pair, level) for pair in zip(self.model.probability, self._errors(), strict=True)]
+        ends = [probability_interval(*pair, level) for pair in zip(self.model.probability, self._errors(), strict=True)]
         return np.array(ends).reshape(-1, 2)
 
     def _errors(self) -> NDArray[np.float64]:

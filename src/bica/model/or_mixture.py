@@ -17,7 +17,7 @@ from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.errors import LimitError, ModelError
 from bica.kernels.bits import Words
-from bica.model.checks import as_bits, as_chances, as_places
+from bica.model.checks import as_bits, as_places, as_probabilities
 from bica.model.distribution import log_probability, pattern_table
 from bica.model.export import to_networkx
 from bica.model.files import ModelDocument, SourceEntry, read_document, write_document
@@ -93,7 +93,7 @@ class OrMixture:
         sensors: Sequence[str] | None = None,
         names: Sequence[str | None] | None = None,
     ) -> None:
-        bits, chances = as_bits(mixing, "mixing"), as_chances(probability, "probability")
+        bits, chances = as_bits(mixing, "mixing"), as_probabilities(probability, "probability")
         sensors = numbered(bits.shape[0]) if sensors is None else as_distinct_names(sensors, "a sensor name")
         names = (None,) * bits.shape[1] if names is None else tuple(map(_source_name, names))
         _check_shapes(bits, chances, sensors, names)

@@ -141,7 +141,7 @@ def test_nothing_is_overwritten_without_force(run, log, tmp_path):
         ("log.csv -o t.csv", 2, "Missing option '--slot'"),
         ("log.csv --slot 1s --timezone Mars/X -o t.csv", 2, "there is no time zone 'Mars/X'"),
         ("log.csv --slot 1s --one-table --channels 1 -o t.csv", 2, "exclude each other"),
-        ("log.csv --slot 1s --sensors a,,b -o t.csv", 2, "different names between commas"),
+        ("log.csv --slot 1s --sensors a,,b -o t.csv", 2, "different names separated by commas"),
         ("- - --slot 1s -o t.csv", 2, "standard input can be read once only"),
         ("log.csv --slot 1s -o - --json", 2, "both want standard output"),
         ("log.csv --slot 1s --time when -o t.csv", 3, "has no column 'when'"),
@@ -163,4 +163,4 @@ def test_events_come_from_standard_input_too(run, tmp_path):
 
 
 def test_help_explains_the_command(run):
-    assert "one row a slot" in run("slots", "--help").output
+    assert "one row per slot" in run("slots", "--help").output

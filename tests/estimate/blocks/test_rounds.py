@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bica.data.patterns import PatternCounts
 from bica.estimate.blocks.learn import WideTask
-from bica.estimate.blocks.learner import Estimate, FlipSlope, Learned, Pool
+from bica.estimate.blocks.learner import Estimate, FlipSlope, LearnedBlock, Pool
 from bica.estimate.blocks.plan import LARGEST, WHOLE, Block, Links
 from bica.estimate.blocks.rounds import (
     N_BLOCKS,
@@ -35,7 +35,7 @@ from tests.estimate.networks import drawn, network, rows_of
 
 def said(sensors, sources, n_anchor=1, lone=False, flips=None):
     """What a block says."""
-    return Learned(Block(np.array(sensors), n_anchor, lone), sources, flips or FlipSlope(), settled=True)
+    return LearnedBlock(Block(np.array(sensors), n_anchor, lone), sources, flips or FlipSlope(), settled=True)
 
 
 def task_of(data, **options):

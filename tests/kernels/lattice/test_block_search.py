@@ -69,7 +69,7 @@ known_noise = problems(shapes=("known",))
 @settings(max_examples=50)
 def test_the_height_is_the_log_likelihood(problem):
     matrices, point = problem.surface.noise.matrices(np.empty(0)), problem.point
-    hidden, probability = np.empty(point.hidden.size), np.empty(point.chance.size)
+    hidden, probability = np.empty(point.hidden.size), np.empty(point.cell_probability.size)
     height = cell_probabilities(point.sources, point.rate, block_of(problem.surface), matrices, hidden, probability)
     slow = slow_likelihood.log_likelihood(problem.rows, problem.weights, problem.sources, *problem.rates)
     np.testing.assert_allclose(height, slow, rtol=1e-9, atol=1e-9)

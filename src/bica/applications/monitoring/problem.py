@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from bica.data.patterns import PatternCounts
 from bica.errors import DataError, ModelError
 from bica.methods import method_named
-from bica.model.checks import as_bits, as_chances
+from bica.model.checks import as_bits, as_probabilities
 from bica.model.fit import Fit, Method
 from bica.model.or_mixture import OrMixture
 from bica.progress import tracked
@@ -48,7 +48,7 @@ class MonitoringProblem:
         users: Sequence[str] | None = None,
         busy: ArrayLike | None = None,
     ) -> None:
-        bits, probabilities = as_bits(reach, "reach"), as_chances(probability, "probability")
+        bits, probabilities = as_bits(reach, "reach"), as_probabilities(probability, "probability")
         places = np.array(channel, np.int64).reshape(-1)
         n_channels = int(places.max(initial=-1)) + 1 if channels is None else len(channels)
         _check_shapes(bits, places, probabilities, n_channels)

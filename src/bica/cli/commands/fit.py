@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bica.model.fit import Method
     from bica.pipeline import Learned
 
-SPELLED = {  # how the command line calls what Python calls otherwise
+SPELLED = {  # options whose names differ from Python's settings
     "n_sources": "--sources",
     "min_probability": "--min-probability",
     "significance": "--significance",
@@ -42,7 +42,7 @@ def _noise(_: click.Context, __: click.Parameter, text: str) -> str | tuple[floa
     if text in ("estimate", "per-sensor"):
         return text
     if len(rates) > 2:
-        raise click.BadParameter("give one rate of flips, or false alarms and misses as in 0.01,0.1.")
+        raise click.BadParameter("give one flip rate, or the rates of false alarms and misses as in 0.01,0.1.")
     return tuple(rate(part) for part in rates)
 
 
@@ -51,7 +51,7 @@ def _significance(_: click.Context, __: click.Parameter, text: str | None) -> fl
 
 
 def _known(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> list[tuple[tuple[str, ...], float | None]]:
-    """``a,b`` or ``a,b=0.1``; a name with an equals sign in it is taken whole if what follows is no number."""
+    """Sources from ``a,b`` or ``a,b=0.1``; an equals sign that no number follows is part of a name."""
     known: list[tuple[tuple[str, ...], float | None]] = []
     for text in given:
         names, sign, number = text.rpartition("=")
@@ -82,16 +82,16 @@ def _prior(_: click.Context, __: click.Parameter, text: str | None) -> tuple[flo
     "n_sources",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many sources there are, for methods that have to be told.",
+    help="Number of sources, for methods that need it.",
 )
 @click.option(
-    "--min-probability", type=float, metavar="NUMBER", help="Drop rarer sources; the method decides if not given."
+    "--min-probability", type=float, metavar="NUMBER", help="Drop rarer sources.  [default: the method's choice]"
 )
 @click.option(
     "--significance",
     callback=_significance,
     metavar="NUMBER|none",
-    help="Level of the test that lets two columns share a source; none leaves the test out.",
+    help="Level of the test for columns that may share a source; none leaves it out.",
 )
 @click.option(
     "--noise",
@@ -99,21 +99,21 @@ def _prior(_: click.Context, __: click.Parameter, text: str | None) -> tuple[flo
     show_default=True,
     callback=_noise,
     metavar="estimate|per-sensor|RATE[,RATE]",
-    help="How often sensors err: found, as one rate or one per sensor; or known, flips, or false alarms and misses.",
+    help="How often sensors err: estimated, as one rate or one per sensor; or given: flips, or false alarms, misses.",
 )
 @click.option(
     "--known",
     multiple=True,
     callback=_known,
     metavar="COLUMNS[=NUMBER]",
-    help="A source that is there, by its columns between commas, perhaps with its probability. May be repeated.",
+    help="Columns of a known source, separated by commas, and its probability if known. May be repeated.",
 )
 @click.option(
     "--forbidden",
     multiple=True,
     callback=_forbidden,
     metavar="COLUMNS",
-    help="Columns that no unknown source drives all together. May be repeated.",
+    help="Columns that no unknown source drives all at once. May be repeated.",
 )
 @click.option("--prior", callback=_prior, metavar="A,B", help="A Beta prior on every probability.")
 @click.option("--temporal", is_flag=True, help="Rows are consecutive slots; learn from their order, too.")
@@ -174,7 +174,7 @@ def fit(
 
 
 def _method(name: str, settings: dict[str, Any], n_jobs: int) -> Method:
-    """The method with what the user asked for; the rest is its own choice."""
+    """The method with the settings that the user gave; the others keep its defaults."""
     from bica.methods import method_named
     from bica.model.noise import Noise
 
@@ -188,7 +188,7 @@ def _method(name: str, settings: dict[str, Any], n_jobs: int) -> Method:
 
 
 def _resampled(learned: Learned, learner: Method, n_resamples: int, rng: np.random.Generator, n_jobs: int) -> Learned:
-    """The same with how often each source returns from resampled rows; Ctrl-C keeps the resamples so far."""
+    """The same with the results of a bootstrap in its fit; Ctrl-C keeps the resamples so far."""
     from dataclasses import replace
 
     from bica.cli.screen import note
