@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bica.cli.app import app
-from bica.model.intervals import probability_interval
+from bica.model.files import probability_interval
 
 Run = Callable[..., Result]
 

@@ -91,3 +91,23 @@ def best_variants(
             found = distances.setdefault(tuple(record[part] for part in cell), {})
             found.setdefault(record["contender"], []).append(record["hamming_distance"])
     return {place: min(found, key=lambda name: float(np.mean(found[name]))) for place, found in distances.items()}
+
+
+def with_best_variant(
+    records: Sequence[dict[str, Any]], variants: Collection[str], cell: Sequence[str], title: str
+) -> list[dict[str, Any]]:
+    """The records with one contender, ``title``, in place of its ``variants``: in every cell the best of them.
+
+    >>> far, near = ({"contender": name, "n": 5, "hamming_distance": d} for name, d in [("a", 0.2), ("b", 0.1)])
+    >>> with_best_variant([far, near], {"a", "b"}, ["n"], "best")
+    [{'contender': 'best', 'n': 5, 'hamming_distance': 0.1, 'variant': 'b'}]
+    """
+    best = best_variants(records, variants, cell)
+    chosen = []
+    for record in records:
+        name = record["contender"]
+        if name not in variants:
+            chosen.append(record)
+        elif best[tuple(record[part] for part in cell)] == name:
+            chosen.append(record | {"contender": title, "variant": name})
+    return chosen

@@ -167,7 +167,10 @@ def _fractions(data: PatternCounts) -> Iterator[tuple[Square, Square, Square]]:
 
 def count_common(left: Words, right: Words, scale: float, counts: Square) -> None:
     """Add ``scale`` for every row that two columns share, on all cores; the lower half where both tables are one."""
-    step = 1 if len(left) * right.size < WORDS_A_THREAD else n_threads(ALL_CORES)
+    if len(left) * right.size < WORDS_A_THREAD:
+        add_common_bits(left, right, left is right, scale, np.arange(len(left)), counts)
+        return
+    step = n_threads(ALL_CORES)
     lines = [np.arange(first, len(left), step) for first in range(step)]  # the lower half is longest at its end
     list(in_threads(lambda part: add_common_bits(left, right, left is right, scale, part, counts), lines, ALL_CORES))
 

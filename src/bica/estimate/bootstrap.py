@@ -17,8 +17,8 @@ from scipy.optimize import linear_sum_assignment
 
 from bica.data.patterns import PatternCounts
 from bica.errors import SettingError
+from bica.model.files import LEVEL
 from bica.model.fit import Fit, Method
-from bica.model.intervals import LEVEL
 from bica.model.or_mixture import OrMixture
 from bica.progress import listening, tracked
 from bica.threads import checked_n_jobs, in_threads

@@ -11,7 +11,7 @@ from bica.compare.run import Record
 from bica.compare.summary import LEVEL, mean_of
 from bica.experiments.campus import CONTENDERS, LEARNERS, MAX, USERS
 from bica.report import look
-from bica.report.look import Values, heading, layers, marks_at, styled
+from bica.report.look import BAND_RUNS, Values, band_of, heading, layers, marks_at, styled
 
 TITLES = {
     USERS: "LPR, users known",
@@ -83,7 +83,6 @@ LINES = {  # colour, width and dashes; the widest lies below, since the first th
     TITLES["findbica"]: (look.ORANGE, 2.5, [6, 5]),
     TITLES[MAX]: (look.INK, 2.5, [1, 0]),
 }
-BAND_RUNS = 5  # an interval over fewer campuses says next to nothing
 PERCENT = 100
 WIDTH, HEIGHT = 400, 280
 
@@ -132,8 +131,7 @@ def _panel(values: Values, ends: tuple[float, float]) -> alt.LayerChart:
     bands, lines = [], []
     for name, (color, width, _) in LINES.items():
         own: Values = [row for row in values if row["contender"] == name]
-        known: Values = [row for row in own if row["n_runs"] >= BAND_RUNS]
-        bands.append(marks_at(known).mark_area(opacity=0.1, color=color).encode(x=x, y=low, y2="high:Q"))
+        bands.append(band_of(own, x=x, y=low, color=alt.value(color)))
         lines.append(marks_at(own).mark_line(strokeWidth=width).encode(x=x, y=y, **_strokes()))
     return layers(*bands, *lines, width=WIDTH, height=HEIGHT)
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import altair as alt
 
-from bica.compare.summary import CELL_FIELDS, best_variants, mean_of
+from bica.compare.summary import CELL_FIELDS, mean_of, with_best_variant
 from bica.compare.task import CONTENDERS, MEASURES, Setting, Task, tasks, topology_settings
 from bica.model.or_mixture import OrMixture
 from bica.report import look
 from bica.report.figures import drawable
-from bica.report.look import Grid, Values, cell_size, layers, marks_at, styled
+from bica.report.look import Grid, Values, band_of, cell_size, layers, marks_at, styled
 
 Record = dict[str, Any]
 FINDBICA = tuple(name for name, contender in CONTENDERS.items() if contender.method == "findbica")
@@ -38,15 +38,7 @@ def with_best_findbica(records: Sequence[Record]) -> list[Record]:
 
     Other contenders get their titles; of the true model only the errors of decoding are kept.
     """
-    chosen = best_variants(records, FINDBICA, ("network", "flip_rate"))
-    lines = []
-    for record in records:
-        name = record["contender"]
-        if name not in FINDBICA:
-            lines.append(_titled(record))
-        elif chosen[record["network"], record["flip_rate"]] == name:
-            lines.append(record | {"contender": BEST_FINDBICA, "variant": name})
-    return lines
+    return [_titled(record) for record in with_best_variant(records, FINDBICA, ("network", "flip_rate"), BEST_FINDBICA)]
 
 
 def _titled(record: Record) -> Record:
@@ -115,7 +107,6 @@ DASHES = [[1, 0], [5, 3], [2, 2], [8, 2, 2, 2]]
 WIDTH, HEIGHT = 190, 110
 ROOM = 1.15  # above the highest mean; wider bands are cut off there
 LEAST_SECONDS = 1e-4  # a logarithmic axis has no 0
-BAND_RUNS = 5  # an interval over fewer runs says next to nothing
 DECADES = [10.0**power for power in range(-4, 5)]
 _TIMES = look.heading("Time of a fit", "mean over all runs")
 
@@ -197,9 +188,8 @@ def _panel(values: Values, y: tuple[alt.Y, alt.Y], scales: _Scales, measure: str
     sizes = sorted({row["n_samples"] for row in values})
     axis = alt.Axis(values=sizes, grid=False, labelOverlap=True, labels=last, ticks=last)
     x = alt.X("n_samples:Q", scale=alt.Scale(type="log", nice=False), title="rows" if last else None, axis=axis)
-    known: Values = [row for row in values if row["n_runs"] >= BAND_RUNS]
-    base, bands = (marks_at(rows).encode(x=x, detail="line:N") for rows in (values, known))
-    band = bands.mark_area(opacity=0.12, clip=True).encode(y=y[1], y2="high:Q", color=scales.color)
+    band = band_of(values, x=x, y=y[1], color=scales.color, detail="line:N")
+    base = marks_at(values).encode(x=x, detail="line:N")
     line = base.mark_line(strokeWidth=1.8, clip=True).encode(y=y[0], color=scales.color, strokeDash=scales.dash)
     return layers(band, line, width=WIDTH, height=HEIGHT)
 

@@ -8,16 +8,16 @@ from typing import Any, Literal
 import altair as alt
 
 from bica.compare.run import Record
-from bica.compare.summary import best_variants, mean_of
+from bica.compare.summary import mean_of, with_best_variant
 from bica.estimate.likelihood import IN_TIME
+from bica.experiments.evaluation import BEST_FINDBICA
 from bica.experiments.spectrum import FINDBICA
 from bica.report import look
-from bica.report.look import Values, heading, layers, marks_at, styled
+from bica.report.look import Values, band_of, heading, layers, marks_at, styled
 
 By = Literal["n_users", "n_true"]
 MEASURES = ("hamming_distance", "exact", "activity_error", "activity_error_in_time", "n_found", "f1", "cpu_seconds")
 TITLES = {"likelihood": "Likelihood", IN_TIME: "Likelihood in time", "truth": "exact model"}
-BEST_FINDBICA = "FindBICA"
 CELL_FIELDS = ("reading", "n_users", "flip_rate")
 
 
@@ -27,28 +27,20 @@ def with_best_findbica(records: Sequence[Record]) -> list[Record]:
     Its activity in time is that of the one setting for which it was decoded. Other contenders get their titles.
     """
     in_time = {_run(record): record["activity_error_in_time"] for record in records if _decoded_findbica(record)}
-    best = best_variants(records, FINDBICA, CELL_FIELDS)
-    lines = []
-    for record in records:
-        name = record["contender"]
-        if name not in FINDBICA:
-            lines.append(record | {"contender": TITLES.get(name, name)})
-        elif best[_cell(record)] == name:
-            error = in_time.get(_run(record))
-            lines.append(record | {"contender": BEST_FINDBICA, "variant": name, "activity_error_in_time": error})
-    return lines
+    return [
+        record | {"activity_error_in_time": in_time.get(_run(record))}
+        if record["contender"] == BEST_FINDBICA
+        else record | {"contender": TITLES.get(record["contender"], record["contender"])}
+        for record in with_best_variant(records, FINDBICA, CELL_FIELDS, BEST_FINDBICA)
+    ]
 
 
 def _run(record: Record) -> tuple[Any, ...]:
-    return *_cell(record), record["seed"]
+    return *(record[part] for part in CELL_FIELDS), record["seed"]
 
 
 def _decoded_findbica(record: Record) -> bool:
     return record["contender"] in FINDBICA and record["activity_error_in_time"] is not None
-
-
-def _cell(record: Record) -> tuple[Any, ...]:
-    return tuple(record[part] for part in CELL_FIELDS)
 
 
 def means_by(records: Iterable[Record], by: By) -> list[Record]:
@@ -107,7 +99,6 @@ COLORS = (look.INK, look.BLUE, look.ORANGE, look.GREY, look.SKY, look.YELLOW)
 EXACT = "exact model"
 WIDTH, HEIGHT = 200, 125
 ROOM = 1.1  # above the highest mean; wider bands are cut off there
-BAND_RUNS = 5  # an interval over fewer runs says next to nothing
 
 
 def spectrum_errors_chart(by_users: Values, by_distinct: Values) -> alt.VConcatChart:
@@ -159,8 +150,7 @@ def _panel(values: Values, highest: float, title: str | None, color: alt.Color, 
     axis = alt.Axis(gridColor=look.FAINT, tickCount=4, minExtent=34, titleFontSize=10, titleFontWeight="normal")
     y = alt.Y("mean:Q", scale=scale, title=title, axis=axis)
     low = alt.Y("low:Q", scale=scale, title=title)
-    known: Values = [row for row in values if row["n_runs"] >= BAND_RUNS]
-    band = marks_at(known).mark_area(opacity=0.12, clip=True).encode(x=x, y=low, y2="high:Q", color=color)
+    band = band_of(values, x=x, y=low, color=color)
     base = marks_at(values).encode(x=x, y=y, color=color)
     line = base.mark_line(strokeWidth=1.8, clip=True)
     dots = base.mark_point(filled=True, size=16, clip=True, opacity=1)

@@ -24,6 +24,16 @@ def marks_at(values: Values) -> alt.Chart:
     return alt.Chart(alt.InlineData(values=values))
 
 
+BAND_RUNS = 5  # an interval over fewer runs says next to nothing
+
+
+def band_of(values: Values, **encoding: Any) -> alt.Chart:
+    """A pale band from ``low`` (the encoding's y) to ``high``, where there are enough runs for an interval."""
+    known: Values = [row for row in values if row["n_runs"] >= BAND_RUNS]
+    band: alt.Chart = marks_at(known).mark_area(opacity=0.12, clip=True).encode(y2="high:Q", **encoding)
+    return band
+
+
 def layers(*charts: alt.Chart, **properties: Any) -> alt.LayerChart:
     """Charts on top of each other."""
     return alt.LayerChart(layer=list(charts), **properties)

@@ -16,8 +16,8 @@ from bica.estimate.lattice.learn import LATTICE_SENSORS, Guess
 from bica.estimate.rows.pool import RowPool, RowTable, as_lists
 from bica.estimate.rows.rounds import RowFit, RowSettings, row_rounds
 from bica.estimate.settings import Settings, Varying
+from bica.model.files import probability_interval
 from bica.model.fit import Fit
-from bica.model.intervals import probability_interval
 from bica.model.noise import Noise
 from bica.threads import n_threads
 

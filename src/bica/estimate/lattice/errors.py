@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bica.estimate.lattice.refit import AT_BOUND, Refit
 from bica.estimate.lattice.search import Search
 from bica.estimate.lattice.surface import HIGHEST, Point, Surface
-from bica.model.intervals import LEVEL, probability_interval
+from bica.model.files import LEVEL, probability_interval
 
 FLAT = 1e-9  # a curvature this small, relative to those of single parameters, counts as none
 

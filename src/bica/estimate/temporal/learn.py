@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bica.data.chunks import MISSING
 from bica.data.rows import Rows
-from bica.estimate.temporal.search import FIRST_STAY, TimeSearch
+from bica.estimate.temporal.search import FIRST_STAY, Bounds, TimeSearch
 from bica.estimate.temporal.state import MOST, NEVER_ZERO, ChainedSources, TemporalState
 from bica.kernels.bits import Words
 from bica.model.noise import Noise
@@ -35,6 +35,7 @@ def learn_in_time(
     observed: Words | None = None,
     *,
     noise: Noise | None = None,
+    bounds: Bounds | None = None,
     n_jobs: int | None = None,
 ) -> LearnedInTime:
     """Revise a model that was learned from rows without their order, when the rows are consecutive slots.
@@ -53,7 +54,7 @@ def learn_in_time(
     >>> found.model.mixing.astype(int).tolist(), found.persistence.round().tolist()
     ([[0, 1], [1, 1], [1, 0]], [6.0, 5.0])
     """
-    search = TimeSearch(_state(start, words, observed, noise), n_jobs)
+    search = TimeSearch(_state(start, words, observed, noise), bounds or Bounds(), n_jobs)
     search.run()
     return _learned(start, search)
 
@@ -101,13 +102,16 @@ def _mean_flip_rate(model: OrMixture) -> float:
 
 
 def _learned(start: OrMixture, search: TimeSearch) -> LearnedInTime:
-    always = np.flatnonzero(start.probability == 1)
+    still = np.flatnonzero(~_moving(start))  # always on, or known but never on
     found = search.state.sources
+    mixing = np.hstack([start.mixing[:, still], found.mixing])
+    named = {column.tobytes(): name for column, name in zip(start.mixing.T, start.names, strict=True)}
     model = OrMixture(
-        np.hstack([start.mixing[:, always], found.mixing]),
-        np.concatenate([np.ones(always.size), found.probability]),
+        mixing,
+        np.concatenate([start.probability[still], found.probability]),
         search.state.noise,
         sensors=start.sensors,
+        names=[named.get(column.tobytes()) for column in mixing.T],
     )
-    stay = np.concatenate([np.full(always.size, np.inf), found.stay])
+    stay = np.concatenate([np.where(start.probability[still] == 1, np.inf, 1.0), found.stay])
     return LearnedInTime(*in_order(model, stay), search.converged, search.interrupted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -42,6 +43,23 @@ STEPS = 5  # of expectation and maximisation for a promising candidate
 MOST_ROUNDS = 30
 LEAST_SLOTS = 2  # so that the log of the slots is positive
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounds:
+    """What the user knows: sources that stay, and sets of sensors that no new source may contain."""
+
+    kept: tuple[Column, ...] = ()
+    forbidden: tuple[Column, ...] = ()
+
+    def keeps(self, column: Column) -> bool:
+        """Whether this source may not be dropped."""
+        return any(np.array_equal(column, known) for known in self.kept)
+
+    def allows(self, column: Column) -> bool:
+        """Whether this source may be added."""
+        return not any((column | ~together).all() for together in self.forbidden)
+
+
 GainedSource = tuple[float, ChainedSources]  # what a source gains beyond its cost, and the source
 
 
@@ -51,8 +69,8 @@ class TimeSearch:
     Each source is judged with its nearest neighbours: their courses are summed over, all others keep theirs.
     """
 
-    def __init__(self, state: TemporalState, n_jobs: int | None = None) -> None:
-        self.state, self._n_jobs = state, n_jobs
+    def __init__(self, state: TemporalState, bounds: Bounds, n_jobs: int | None = None) -> None:
+        self.state, self._bounds, self._n_jobs = state, bounds, n_jobs
         self.converged, self.interrupted = False, False
         self._added: set[bytes] = set()
         self._refused: set[bytes] = set()  # added and dropped before: two mistakes could alternate for ever
@@ -95,6 +113,8 @@ class TimeSearch:
 
     def _gain_of_present(self, place: int) -> float:
         source = self.state.sources.pick(np.array([place]))
+        if self._bounds.keeps(source.mixing[:, 0]):
+            return np.inf
         return self._gain(self.state.trial(source, LOOK, instead_of=place))
 
     def _glance(self, column: Column) -> float:
@@ -111,7 +131,11 @@ class TimeSearch:
 
     def _add(self) -> bool:
         """Add the candidates that gain most and have no sensors in common; return whether any was added."""
-        columns = [c for c in candidates(self.state.sources.mixing) if c.tobytes() not in self._refused]
+        columns = [
+            column
+            for column in candidates(self.state.sources.mixing)
+            if column.tobytes() not in self._refused and self._bounds.allows(column)
+        ]
         glances = list(in_threads(self._glance, columns, self._n_jobs))
         best = [k for k in np.argsort(-np.array(glances), kind="stable")[:PROMISING] if glances[k] > -MARGIN]
         found = list(in_threads(self._look, [columns[k] for k in best], self._n_jobs))

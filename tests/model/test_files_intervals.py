@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bica.model.intervals import probability_interval
+from bica.model.files import probability_interval
 
 chances = st.floats(1e-9, 1 - 1e-9)
 errors = st.floats(0, 10)
