@@ -685,9 +685,13 @@ class TestTemporal:
         wrong, better = ((found.transform(given.rows) != given.activity).mean() for found in (alone, together))
         assert better < wrong / 2
 
-    def test_what_is_known_of_sources_cannot_be_used_in_time(self):
-        with pytest.raises(SettingError, match="forbidden cannot be used when learning in time"):
-            BICA(temporal=True, forbidden=[("x0", "x1")]).fit(self.problem.rows)
+    def test_a_prior_cannot_be_used_in_time(self):
+        with pytest.raises(SettingError, match="a prior cannot be used when learning in time"):
+            BICA(temporal=True, prior=(1.5, 20)).fit(self.problem.rows)
+
+    def test_forbidden_sets_hold_in_time(self):
+        found = BICA(temporal=True, forbidden=[("x0", "x1")]).fit(self.problem.rows)
+        assert not (found.components_[:, 0] & found.components_[:, 1]).any()
 
     def test_a_source_that_is_always_on_stays_for_ever(self, tmp_path):
         rows = np.hstack([self.problem.rows, np.ones((1500, 1), dtype=bool)])

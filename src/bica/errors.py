@@ -51,3 +51,7 @@ class BicaWarning(UserWarning):
 
 class MisfitWarning(BicaWarning):
     """The rows contradict the model that was learned from them."""
+
+
+class Terminated(BaseException):
+    """The program was asked to end. Unlike Ctrl-C, nothing answers this with what was found so far."""

@@ -2,23 +2,16 @@
 
 import errno
 import os
-import secrets
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import NoReturn
 
-from bica.errors import OutputError
+from bica.errors import OutputError, Terminated
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EINVAL, errno.EACCES)
-
-
-class Terminated(BaseException):
-    """The program was asked to end. Unlike Ctrl-C, nothing answers this with what was found so far."""
 
 
 _asked_to_end = False
@@ -36,6 +29,11 @@ def interruption() -> BaseException:
     return Terminated() if _asked_to_end else KeyboardInterrupt()
 
 
+def _new_name() -> str:
+    """Sixteen digits that nothing else is called by."""
+    return os.urandom(8).hex()
+
+
 _passing: set[Path] = set()  # drafts and temporary files and folders that exist at this moment
 
 
@@ -46,6 +44,8 @@ def begin_passing(path: Path) -> None:
 
 def end_passing(path: Path) -> None:
     """Remove what is left of ``path``, a file or a folder."""
+    import shutil  # here and below: heavy imports wait, so that `bica --help` starts at once
+
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -68,7 +68,9 @@ def temporary_folder() -> Iterator[Path]:
     >>> folder.exists()
     False
     """
-    folder = Path(tempfile.gettempdir()) / f"bica-{secrets.token_hex(8)}"
+    import tempfile
+
+    folder = Path(tempfile.gettempdir()) / f"bica-{_new_name()}"
     begin_passing(folder)
     try:
         with _plainly(folder):
@@ -112,7 +114,7 @@ def whole_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
         with _full_disk_named(path, target):
             yield target
         return
-    draft = target.with_name(f".bica-{secrets.token_hex(8)}")  # in the same folder: a move within it is one step
+    draft = target.with_name(f".bica-{_new_name()}")  # in the same folder: a move within it is one step
     begin_passing(draft)
     try:
         with _full_disk_named(path, draft):
@@ -181,6 +183,8 @@ def _move_into_place(draft: Path, target: Path, *, overwrite: bool) -> None:
         os.fsync(file.fileno())
     if overwrite:
         if target.exists():
+            import shutil
+
             shutil.copymode(target, draft)
         os.replace(draft, target)
         return

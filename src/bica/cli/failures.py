@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import threading
-import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,8 +13,7 @@ from typing import Any, NoReturn
 
 import click
 
-from bica.errors import BicaError, BicaWarning, SettingError
-from bica.output import Terminated, end_all_passing, terminate
+from bica.errors import BicaError, BicaWarning, SettingError, Terminated
 from bica.text import harmless
 
 OUR_FAULT, USAGE, BAD_DATA, LIMIT, INTERRUPTED, TERMINATED = 1, 2, 3, 4, 130, 143
@@ -71,6 +69,8 @@ def _sentence(error: Exception) -> str:
 
 def _leave(sentence: str, code: int) -> NoReturn:
     if os.environ.get(TRACEBACK):
+        import traceback
+
         traceback.print_exc()
     click.echo(f"bica: {harmless(sentence)}", err=True)
     _drop_output()
@@ -137,6 +137,8 @@ def _ending_on_request() -> Iterator[None]:
 def _end(_: int, __: FrameType | None) -> NoReturn:
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)  # a second request must not disturb the unwinding
+    from bica.output import terminate  # here and below: `bica --help` needs none of it
+
     terminate()
 
 
@@ -144,6 +146,8 @@ def _end_without_unwinding(reading: int, requests: list[int], finished: threadin
     while (number := os.read(reading, 1)) and number[0] not in requests:
         pass
     if number and not finished.wait(GRACE):
+        from bica.output import end_all_passing
+
         end_all_passing()
         with suppress(OSError):
             os.write(2, f"bica: {ENDED}\n".encode())

@@ -60,8 +60,8 @@ class Likelihood(Settings):
             tuple(np.isin(rows.sensors, names) for names in self.forbidden),
         )
         found = learn_in_time(first.model, rows.words, rows.seen, noise=noise, bounds=bounds, n_jobs=self.n_jobs)
-        frequent = found.model.probability >= (self.min_probability or 0.0)
-        kept = np.flatnonzero(frequent | [bounds.keeps(column) for column in found.model.mixing.T])
+        known = np.array([bounds.keeps(column) for column in found.model.mixing.T], dtype=bool)
+        kept = np.flatnonzero(known | (found.model.probability >= (self.min_probability or 0.0)))
         model, stays = found.model.pick(kept), found.persistence[kept]
         if found.interrupted:
             warnings.warn(INTERRUPTED, BicaWarning, stacklevel=2)
