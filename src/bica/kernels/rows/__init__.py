@@ -1,0 +1,1 @@
+"""Compiled loops over rows, whatever the number of sensors."""
