@@ -44,7 +44,7 @@ class Task:
     allowed: Callable[[Sets], Flags]
     pool: Sets  # candidates for every addition
     prior: BetaPrior = BetaPrior()
-    tolerance: float = 1e-3  # of a refit
+    pace: dict[str, Any] = field(default_factory=dict)  # of a refit
 
 
 class RowSearch:
@@ -74,7 +74,7 @@ class RowSearch:
             self.task.prior,
             n_known=self.n_known,
             needed=needed,
-            tolerance=self.task.tolerance,
+            **self.task.pace,
         )
         found = self._judged(fit)
         noise = found.fit.point.noise
