@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from bica import Likelihood, Noise, OrMixture, PatternCounts
 from bica.data.chunks import packed
-from bica.invert.decode import decode
-from bica.invert.decoded import Decoded
+from bica.invert.decode import Decoded, decode
 from bica.kernels.bits import Words
 from bica.metrics import activity_error_ratio, match_columns
 from bica.simulate import EVALUATION, TOPOLOGIES, random_network, simulate, topology

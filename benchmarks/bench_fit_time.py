@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from bica import Likelihood, Noise, PatternCounts
-from bica.kernels.subsets import subset_sums
+from bica.kernels.lattice.subsets import subset_sums
 from bica.simulate import random_network
 
 N_SEEDS = 15

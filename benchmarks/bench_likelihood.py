@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bica import FindBICA, Likelihood, Noise, OrMixture, PatternCounts
-from bica.estimate.lattice_task import LatticeTask
-from bica.estimate.search import Search, Start
-from bica.estimate.varying import Varying
-from bica.kernels.subsets import subset_sums
+from bica.estimate.lattice.learn import LatticeTask
+from bica.estimate.lattice.search import Search, Start
+from bica.estimate.settings import Varying
+from bica.kernels.lattice.subsets import subset_sums
 from bica.metrics import column_score, hamming_distance
 from bica.simulate import random_network
 

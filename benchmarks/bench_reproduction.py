@@ -14,8 +14,8 @@ import numpy as np
 
 from bica import FindBICA, Likelihood, Noise, PatternCounts
 from bica.compare import mean_of, read_records
-from bica.compare.evaluation import BEST_FINDBICA, mean_times, with_best_findbica
-from bica.compare.records import Record
+from bica.compare.run import Record
+from bica.experiments.evaluation import BEST_FINDBICA, mean_times, with_best_findbica
 from bica.metrics import column_score
 from bica.simulate import random_network
 

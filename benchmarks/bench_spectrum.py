@@ -9,11 +9,18 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from bica.applications.spectrum.experiment import CONTENDERS, FLIP_RATES, N_RUNS, N_USERS
-from bica.applications.spectrum.results import BEST_FINDBICA, TITLES, markdown_of_users, means_by, with_best_findbica
 from bica.compare import read_records
+from bica.experiments.spectrum import CONTENDERS, FLIP_RATES, N_RUNS, N_USERS
+from bica.experiments.spectrum_results import (
+    BEST_FINDBICA,
+    ROWS,
+    TITLES,
+    markdown_of_users,
+    means_by,
+    spectrum_errors_chart,
+    with_best_findbica,
+)
 from bica.report.pictures import save_picture
-from bica.report.spectrum_errors import ROWS, spectrum_errors_chart
 
 HERE = Path(__file__).parent
 OURS = TITLES["likelihood in time"]

@@ -20,8 +20,8 @@ from unittest import mock
 
 from click.testing import CliRunner
 
-from bica.cli import waiting
 from bica.cli.app import app
+from bica.kernels import compiled
 
 DOCS = Path(__file__).resolve().parent
 FILE = r"^```(?:text|python) (?P<name>\S+)\n(?P<content>.*?)^```$"  # a file that the commands read
@@ -37,7 +37,7 @@ def pages() -> list[Path]:
 
 def performed(page: str) -> str:
     """The page with fresh output, block after block in the current folder, which is best an empty one."""
-    with mock.patch.object(waiting, "compiled_before", return_value=True):
+    with mock.patch.object(compiled, "compiled_before", return_value=True):
         return BLOCK.sub(_performed_block, page)
 
 

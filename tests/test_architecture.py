@@ -9,17 +9,21 @@ import bica
 PACKAGE = Path(bica.__file__).parent
 ROWS = [
     "version errors",
-    "output progress threads",
+    "output progress threads text",
     "kernels",
     "data",
     "model",
     "invert simulate metrics",
+    "diagnose",
     "estimate rivals",
     "methods",
+    "pipeline",
     "estimator compare",
     "applications",
     "report",
-    "cli web",
+    "experiments",
+    "web",
+    "cli",
 ]
 RANK = {name: rank for rank, row in enumerate(ROWS) for name in row.split()}
 

@@ -17,7 +17,7 @@ import bica
 from bica import BICA, Noise, OrMixture, PatternCounts
 from bica.errors import BicaWarning, DataError, InfeasibleError, SettingError
 from bica.estimate.findbica import FindBICA
-from bica.invert.decoded import Decoded
+from bica.invert.decode import Decoded
 from bica.methods import METHODS
 from bica.model.fit import Fit
 from bica.simulate import random_network, simulate

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from bica import Likelihood, PatternCounts
-from bica.cli.table_files import read_rows
 from bica.data.examples import example
+from bica.data.writers import read_rows
 from bica.report.figures import overview_chart
 from bica.report.pictures import save_picture
 

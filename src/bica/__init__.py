@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from bica.data.patterns import PatternCounts
     from bica.estimate.findbica import FindBICA
     from bica.estimate.likelihood import Likelihood
-    from bica.estimate.prior_knowledge import KnownSource
+    from bica.estimate.settings import KnownSource
     from bica.estimator import BICA
     from bica.model.fit import Fit
     from bica.model.noise import Noise
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _HOME = {
     "BICA": "bica.estimator",
     "FindBICA": "bica.estimate.findbica",
-    "KnownSource": "bica.estimate.prior_knowledge",
+    "KnownSource": "bica.estimate.settings",
     "Likelihood": "bica.estimate.likelihood",
     "Fit": "bica.model.fit",
     "Noise": "bica.model.noise",

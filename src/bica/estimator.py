@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -18,24 +17,22 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bica.data.chunks import all_observed
+from bica.data.columns import Binarize, numbered
 from bica.data.patterns import PatternCounts
-from bica.data.tables import Binarize, open_table
+from bica.data.rows import Rows
 from bica.errors import BicaWarning, DataError, InfeasibleError, SettingError
 from bica.estimate.bootstrap import Bootstrap, bootstrap
-from bica.invert.chains import checked_persistence
 from bica.invert.decode import decode
 from bica.invert.explain import Explanations, explain
-from bica.invert.markov import decode_in_time, learn_persistence
 from bica.invert.posterior import LogChance, log_chance, posterior
-from bica.invert.rows import Rows
+from bica.invert.temporal.chains import checked_persistence
+from bica.invert.temporal.decode import decode_in_time, learn_persistence
 from bica.invert.words import approximate, impossible, lower_bounds, unproven
 from bica.methods import method_named, settings_of
-from bica.model.diagnosis import Diagnosis
 from bica.model.fit import Fit, Method
 from bica.model.noise import Noise
-from bica.model.or_mixture import default_sensors
-from bica.progress import lines_to, listening, tracked
+from bica.pipeline import Data, learn, read_in_order
+from bica.progress import lines_to, listening
 
 NoiseSetting = Noise | float | Literal["estimate", "per-sensor"]
 METHOD_SETTINGS: dict[str, Any] = {  # passed on to the method, with our defaults
@@ -166,7 +163,12 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Ctrl-C ends the search early: a warning tells so, and ``fit_.converged`` is False.
         """
         with self._telling():
-            return self._learn(self._counts(X, sample_weight, first=True))._learn_persistence(X)
+            if self.temporal is False:
+                return self._learn(self._counts(X, sample_weight, first=True))
+            if sample_weight is not None:
+                raise SettingError("consecutive rows count once each; leave out sample_weight, or temporal")
+            rows = self._rows(X, first=True)
+            return self._learn(rows)._learn_persistence(rows)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows and all earlier ones together; the distinct ones are kept with their counts.
@@ -177,7 +179,8 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         first = not hasattr(self, "_counts_so_far")
         with self._telling():
             counts = self._counts(X, sample_weight, first=first)
-            return self._learn(counts if first else self._counts_so_far + counts)._learn_persistence(X)
+            self._learn(counts if first else self._counts_so_far + counts)
+            return self if self.temporal is False else self._learn_persistence(self._rows(X, first=False))
 
     def bootstrap(self, n_resamples: int = 100, *, n_jobs: int = 1) -> Bootstrap:
         """Learn again from resampled rows: how often each source and edge returns, and how far probabilities vary.
@@ -289,11 +292,13 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         check_is_fitted(self)
         self.fit_.save(path, overwrite=overwrite)
 
-    def _learn(self, counts: PatternCounts) -> Self:
-        for method in tracked([self._method()], f"learning from {len(counts.weights)} distinct rows", 1):
-            fit = _in_order(method.fit(counts, _generator(self.random_state)))
-        fit = Diagnosis.of(counts, fit).added_to(fit)
-        self.fit_, self.model_, self._counts_so_far = fit, fit.model, counts
+    def _learn(self, data: Data) -> Self:
+        learned = learn(data, self._method(), _generator(self.random_state))
+        self._counts_so_far = learned.counts
+        return self._set_fit(learned.fit)
+
+    def _set_fit(self, fit: Fit) -> Self:
+        self.fit_, self.model_ = fit, fit.model
         self.components_ = fit.model.mixing.T
         self.n_sources_ = fit.model.n_sources
         self.probabilities_ = fit.model.probability
@@ -313,13 +318,15 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
             raise InfeasibleError(impossible(decode(self.model_, rows.words, rows.seen)))
         return found.activity.view(np.int8)
 
-    def _learn_persistence(self, X: Any) -> Self:
-        self.__dict__.pop("persistence_", None)
-        if self.temporal is True:
-            rows = self._rows(X)
-            self.persistence_ = learn_persistence(self.model_, rows.words, rows.seen)
-        elif self.temporal is not False:
+    def _learn_persistence(self, rows: Rows) -> Self:
+        """For how long sources stay on: as given, as learned with them, or else from the rows."""
+        learned = self.fit_.diagnostics.get("persistence")
+        if self.temporal is not True:
             self.persistence_ = checked_persistence(self.temporal, self.model_.probability)
+        elif learned is not None:
+            self.persistence_ = np.array([np.inf if stay is None else stay for stay in learned])
+        else:
+            self.persistence_ = learn_persistence(self.model_, rows.words, rows.seen)
         return self
 
     def _method(self) -> Method:
@@ -348,29 +355,23 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self._check_columns(counts.sensors, first=first)
         return counts
 
-    def _rows(self, X: Any) -> Rows:
-        if isinstance(X, PatternCounts):
-            raise DataError("PatternCounts do not know the order of their rows; give the table itself")
-        rows, sensors = self._checked(X, first=False)
-        table = open_table(rows, sensors=sensors, binarize=self.binarize)
-        self._check_columns(table.sensors, first=False)
-        everything = all_observed(len(table.sensors))
-        words, seen = [np.empty((0, everything.size), np.uint64)], [np.empty((0, everything.size), np.uint64)]
-        for chunk in tracked(table.chunks(), "reading chunks of rows"):
-            words.append(chunk.words)
-            seen.append(np.broadcast_to(everything, words[-1].shape) if chunk.observed is None else chunk.observed)
-        return Rows(np.vstack(words), np.vstack(seen))
+    def _rows(self, X: Any, *, first: bool = False) -> Rows:
+        """The rows of a table in their order; those of the first one must not be none."""
+        table, sensors = self._checked(X, first=first)
+        rows = (read_in_order if first else Rows.of)(table, sensors=sensors, binarize=self.binarize)
+        self._check_columns(rows.sensors, first=first)
+        return rows
 
     def _checked(self, X: Any, *, first: bool) -> tuple[Any, tuple[str, ...] | None]:
         """An array as scikit-learn wants it, with the names of its columns; any other table as it is."""
         if not _is_array(X):
             return X, None
         array = validate_data(self, X, reset=first, accept_sparse="csr", ensure_all_finite="allow-nan")
-        return array, tuple(getattr(self, "feature_names_in_", default_sensors(array.shape[1])))
+        return array, tuple(getattr(self, "feature_names_in_", numbered(array.shape[1])))
 
     def _check_columns(self, sensors: tuple[str, ...], *, first: bool) -> None:
         """Remember the columns of the first table; later ones must have the same. Mere numbers are no names."""
-        named = sensors not in (default_sensors(len(sensors)), tuple(map(str, range(len(sensors)))))
+        named = sensors not in (numbered(len(sensors)), tuple(map(str, range(len(sensors)))))
         if first:
             self.n_features_in_ = len(sensors)
             self.__dict__.pop("feature_names_in_", None)
@@ -415,13 +416,6 @@ def _generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
     return np.random.default_rng(random_state)
-
-
-def _in_order(fit: Fit) -> Fit:
-    """Sources by falling probability, then by columns, whatever the method's order was."""
-    order = fit.model.order()
-    error = None if fit.probability_error is None else fit.probability_error[order]
-    return replace(fit, model=fit.model.pick(order), probability_error=error)
 
 
 def _is_array(X: Any) -> bool:

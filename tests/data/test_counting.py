@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.data import chunks, counting
+from bica.data import chunks
+from bica.data import patterns as counting
 from bica.data.chunks import Chunk, packed
-from bica.data.counting import count_rows
-from bica.data.patterns import PatternCounts
+from bica.data.patterns import PatternCounts, count_rows
 from bica.data.tables import open_table
 from tests.data import containers
 from tests.reference import slow_patterns
@@ -85,8 +85,8 @@ def test_every_reader_gives_the_same_bytes_for_any_chunks(monkeypatch, container
     rows = [[None if cell == 2 else int(cell) for cell in row] for row in rng.integers(0, 3, (30, 3))]
     expected = PatternCounts.of(np.array(rows, object), sensors=["a", "b", "c"])
     monkeypatch.setattr(chunks, "CELLS_A_CHUNK", cells_a_chunk)
-    for reader in ("lazy", "lines", "relations"):
-        monkeypatch.setattr(f"bica.data.{reader}.GROUPED_SENSORS", grouped)
+    for reader in ("frames", "lines", "relations"):
+        monkeypatch.setattr(f"bica.data.readers.{reader}.GROUPED_SENSORS", grouped)
     with TemporaryDirectory() as folder:
         assert PatternCounts.of(container(rows, ["a", "b", "c"], Path(folder))) == expected
 

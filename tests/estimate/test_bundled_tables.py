@@ -5,8 +5,8 @@ import pytest
 
 from bica.data.examples import example
 from bica.data.patterns import PatternCounts
+from bica.diagnose.verdicts import Diagnosis
 from bica.estimate.likelihood import Likelihood
-from bica.model.diagnosis import Diagnosis
 
 
 @pytest.mark.parametrize("name", ["abilene", "geant2009"])

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bica.errors import DataError
-from bica.estimate.closed_form import probability_by_subset
-from bica.estimate.findbica import probability_by_recursion
+from bica.estimate.findbica import probability_by_recursion, probability_by_subset
 from tests.reference import slow_induction
 
 

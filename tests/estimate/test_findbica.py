@@ -96,7 +96,7 @@ def test_on_exact_frequencies_every_source_returns(seed):
     for prune in (True, False):
         found = FindBICA(prune=prune, significance=None).fit(data, rng).model
         assert columns(found) == columns(truth)
-        expected = truth.pick(truth.order()).probability
+        expected = truth.in_order().probability
         np.testing.assert_allclose(found.probability, expected, atol=1e-6)
 
 

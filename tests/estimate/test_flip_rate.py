@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bica.data.patterns import PatternCounts
-from bica.estimate.flip_rate import fitted_flip_rate
+from bica.estimate.findbica import fitted_flip_rate
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bica import BICA
-from bica.cli.table_files import csv_bytes
+from bica.data.writers import csv_bytes
 from bica.errors import BicaWarning
 from bica.model.fit import Fit
 from bica.model.noise import Noise
@@ -76,7 +76,7 @@ def test_bica_keeps_it_too():
 INTERRUPTING = """
 import os, signal
 from bica.cli.app import main
-from bica.estimate import search
+from bica.estimate.lattice import search
 
 usual, reports = search.report, []
 

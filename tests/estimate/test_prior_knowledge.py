@@ -8,7 +8,7 @@ from bica import BICA
 from bica.data.patterns import PatternCounts
 from bica.errors import SettingError
 from bica.estimate.likelihood import Likelihood
-from bica.estimate.prior_knowledge import KnownSource, allowed_sets
+from bica.estimate.settings import KnownSource, allowed_sets
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from tests.estimate.test_likelihood import columns, drawn, learned

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bica.data.patterns import PatternCounts
-from bica.estimate.resampling import fits_to_resamples, interrupts_noted, resampled
+from bica.estimate.bootstrap import fits_to_resamples, interrupts_noted, resampled
 from bica.model.fit import Fit
 from bica.model.or_mixture import OrMixture
 from bica.progress import listening, report

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bica.data.chunks import MISSING, packed
 from bica.errors import InfeasibleError, SettingError
 from bica.invert import explain as explain_module
-from bica.invert import group_sums as sums_module
+from bica.invert import posterior as sums_module
 from bica.invert.decode import decode
 from bica.invert.explain import explain
 from bica.invert.posterior import posterior

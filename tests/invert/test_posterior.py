@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 
 from bica.data.chunks import MISSING, packed, unpacked
 from bica.errors import BicaWarning, DataError
-from bica.invert import group_sums as sums_module
+from bica.invert import posterior as sums_module
 from bica.invert.elimination import Elimination
-from bica.invert.group_sums import group_sums
 from bica.invert.groups import groups_of
-from bica.invert.posterior import log_chance, posterior
+from bica.invert.posterior import group_sums, log_chance, posterior
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from bica.simulate import random_network

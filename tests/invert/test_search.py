@@ -4,9 +4,7 @@ import pytest
 from bica.data.chunks import packed
 from bica.invert.decode import decode
 from bica.invert.groups import groups_of
-from bica.invert.search import solve_by_search
-from bica.invert.solvers import GroupSolver
-from bica.invert.table import LatticeTable
+from bica.invert.solvers import GroupSolver, LatticeTable, solve_by_search
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from bica.simulate import random_network

@@ -5,8 +5,7 @@ from bica.data import chunks
 from bica.data.chunks import packed
 from bica.data.tables import open_table
 from bica.errors import DataError
-from bica.invert.decode import decode
-from bica.invert.stream import decode_table
+from bica.invert.decode import decode, decode_table
 from bica.model.noise import Noise
 from bica.progress import listening
 from bica.simulate import random_network

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bica.invert.groups import groups_of
-from bica.invert.table import LatticeTable
+from bica.invert.solvers import LatticeTable
 from bica.model.or_mixture import OrMixture
 
 columns = st.lists(st.integers(1, 15), min_size=1, max_size=6, unique=True)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bica.data.chunks import packed
-from bica.data.column_bits import ColumnBits, transposed
+from bica.data.pairs import ColumnBits, transposed
 from bica.data.patterns import PatternCounts
 from bica.kernels.columns import add_bit_weights, add_common_bits, count_bits
 from tests.reference import slow_bits, slow_columns

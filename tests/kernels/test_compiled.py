@@ -19,7 +19,7 @@ RUN_ONE_KERNEL = """
 import json
 import numpy as np
 from bica.kernels import compiled
-from bica.kernels.subsets import subset_sums
+from bica.kernels.lattice.subsets import subset_sums
 
 before = compiled.compiled_before()
 values = np.arange(16.0)
@@ -40,8 +40,8 @@ def run(package_folder, cache, home):
 
 
 def every_kernel():
-    for module in pkgutil.iter_modules(kernels.__path__):
-        import_module(f"bica.kernels.{module.name}")
+    for module in pkgutil.walk_packages(kernels.__path__, "bica.kernels."):
+        import_module(module.name)
     return [kernel for kernel in compiled._kernels if kernel.py_func.__module__.startswith("bica.kernels.")]
 
 
@@ -64,5 +64,5 @@ def test_kernels_work_where_nothing_can_be_kept(tmp_path):
     nowhere = tmp_path / "file"
     nowhere.write_text("a file stands where a folder is needed, which stops even root")
     copy = shutil.copytree(PACKAGE, tmp_path / "src" / "bica", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(nowhere, copy / "kernels" / "__pycache__")
+    shutil.copy(nowhere, copy / "kernels" / "lattice" / "__pycache__")
     assert run(copy.parent, nowhere / "cache", nowhere) == [120.0, False, False, 0, 1]

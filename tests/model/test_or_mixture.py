@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bica.data.columns import numbered
 from bica.errors import BicaError, ModelError
 from bica.model.noise import Noise
-from bica.model.or_mixture import OrMixture, default_sensors
+from bica.model.or_mixture import OrMixture
 from tests.reference import slow_mixture
 from tests.strategies import models, sources_of
 
@@ -182,20 +183,21 @@ class TestTheValue:
 
 class TestOrder:
     def test_falling_probability_comes_first(self):
-        assert MODEL.order().tolist() == [2, 1, 0]
+        assert MODEL.in_order() == MODEL.pick([2, 1, 0])
 
     def test_equal_probabilities_are_ordered_by_their_sensors(self):
         mixing = np.array([[0, 1, 1, 0], [1, 0, 1, 0], [1, 0, 0, 1]])
-        assert OrMixture(mixing, [0.5] * 4).order().tolist() == [2, 1, 0, 3]
+        model = OrMixture(mixing, [0.5] * 4)
+        assert model.in_order() == model.pick([2, 1, 0, 3])
 
     @given(models(), st.randoms(use_true_random=False))
     def test_the_order_does_not_depend_on_the_order_given(self, model, random):
         shuffled = model.pick(random.sample(range(model.n_sources), model.n_sources))
-        assert shuffled.pick(shuffled.order()) == model.pick(model.order())
+        assert shuffled.in_order() == model.in_order()
 
     def test_a_model_of_nothing_has_an_order(self):
-        assert OrMixture(np.zeros((0, 0)), []).order().tolist() == []
-        assert OrMixture(np.zeros((3, 0)), []).order().tolist() == []
+        assert OrMixture(np.zeros((0, 0)), []).in_order().n_sources == 0
+        assert OrMixture(np.zeros((3, 0)), []).in_order().n_sensors == 3
 
 
 class TestChoosing:
@@ -287,4 +289,4 @@ class TestSampling:
 
 
 def test_sensors_without_names_are_numbered_from_0():
-    assert default_sensors(3) == ("x0", "x1", "x2") == OrMixture(np.zeros((3, 0)), []).sensors
+    assert numbered(3) == ("x0", "x1", "x2") == OrMixture(np.zeros((3, 0)), []).sensors

@@ -9,8 +9,7 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from bica.estimate.closed_form import probability_by_subset
-from bica.estimate.findbica import probability_by_recursion
+from bica.estimate.findbica import probability_by_recursion, probability_by_subset
 from tests.reference import slow_induction
 from tests.reference.exact_mixture import chance, covariance, distribution, independent
 

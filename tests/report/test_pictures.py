@@ -8,7 +8,7 @@ import pytest
 
 from bica.errors import MissingExtraError, OutputError, SettingError
 from bica.model.or_mixture import OrMixture
-from bica.report import extra
+from bica.report import pictures as extra
 from bica.report.figures import mixing_chart
 from bica.report.pictures import save_picture
 
@@ -56,6 +56,6 @@ def test_without_the_extra_one_sentence_names_it(monkeypatch, tmp_path):
 
 
 def test_without_altair_the_figures_say_what_to_install():
-    code = "import bica.report.extra as e; e.PACKAGES = ('not_there',); import bica.report.figures"
+    code = "import bica.report.pictures as e; e.PACKAGES = ('not_there',); import bica.report.figures"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert shown.stderr.rstrip().endswith('pip install "bica[report]"')

@@ -3,8 +3,8 @@ import pytest
 
 pytest.importorskip("altair")
 
+from bica.experiments.spectrum_results import spectrum_errors_chart
 from bica.report.pictures import picture_bytes
-from bica.report.spectrum_errors import spectrum_errors_chart
 from bica.report.spectrum_map import FoundUser, SpectrumMap, spectrum_map_chart
 
 USERS = [FoundUser("a", (100.0, 100.0), 30.0, 0.02), FoundUser("b\x1b", (300.0, 200.0), 60.0, 0.1)]

@@ -4,8 +4,7 @@ import pytest
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning, SettingError
 from bica.progress import listening
-from bica.rivals.counted import counted_fit
-from bica.rivals.starts import Attempt, fit_best_start
+from bica.rivals.counted import Attempt, counted_fit, fit_best_start
 
 DATA = PatternCounts.of([[1, 0], [1, 1], [0, 0], [1, 0]])  # distinct rows: 00, 10, 11
 

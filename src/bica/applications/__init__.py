@@ -1,9 +1,8 @@
 """Whole tasks for a user: which channel each sniffer should watch; in ``spectrum``, who uses a radio spectrum."""
 
-from bica.applications.assignment import SOLVERS, Assignment, assign
-from bica.applications.learning import LearnedChannels, learn_channels
-from bica.applications.monitoring import MonitoringProblem
-from bica.applications.relaxation import Relaxation, relax
+from bica.applications.monitoring.assignment import SOLVERS, Assignment, assign
+from bica.applications.monitoring.problem import LearnedChannels, MonitoringProblem, learn_channels
+from bica.applications.monitoring.relaxation import Relaxation, relax
 
 __all__ = [
     "SOLVERS",

@@ -1,27 +1,70 @@
 """The command ``bica``: a table of commands, each loaded when it is asked for."""
 
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
 import click
 
-from bica.cli.lazy_group import LazyGroup
+from bica.cli.failures import plain_errors
 from bica.version import __version__
 
+
+class LazyGroup(click.Group):
+    """Knows its commands by name: the module of each, whose function has the same name, and a summary."""
+
+    def __init__(self, *args: Any, table: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of a first walk through the program."""
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, from the module of the same name."""
+        if cmd_name not in self.table:
+            return None
+        command: click.Command = getattr(import_module(self.table[cmd_name][0]), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the summaries without loading a command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in self.table.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; every error that may come out of it is told in one sentence."""
+        with plain_errors():
+            return super().invoke(ctx)
+
+
 COMMANDS = {
-    "demo": ("bica.cli.demo", "Find the hidden links behind a small bundled table, and compare with the truth."),
-    "check": ("bica.cli.check", "Look at TABLE before any fit: whether hidden sources can explain it, and the cost."),
-    "slots": ("bica.cli.slots", "Turn EVENTS, logs or captures, into a table of zeros and ones: one row a slot."),
-    "fit": ("bica.cli.fit", "Learn the sources behind TABLE, a file of zeros and ones."),
-    "show": ("bica.cli.show", "Show the sources of MODEL: their sensors and how often each is on."),
-    "decode": ("bica.cli.decode", "Tell which sources of MODEL were on in each row of TABLE."),
+    "demo": (
+        "bica.cli.commands.demo",
+        "Find the hidden links behind a small bundled table, and compare with the truth.",
+    ),
+    "check": (
+        "bica.cli.commands.check",
+        "Look at TABLE before any fit: whether hidden sources can explain it, and the cost.",
+    ),
+    "slots": (
+        "bica.cli.commands.slots",
+        "Turn EVENTS, logs or captures, into a table of zeros and ones: one row a slot.",
+    ),
+    "fit": ("bica.cli.commands.fit", "Learn the sources behind TABLE, a file of zeros and ones."),
+    "show": ("bica.cli.commands.show", "Show the sources of MODEL: their sensors and how often each is on."),
+    "decode": ("bica.cli.commands.decode", "Tell which sources of MODEL were on in each row of TABLE."),
     "explain": (
-        "bica.cli.explain",
+        "bica.cli.commands.explain",
         "Explain one observation: the likeliest sets of active sources of MODEL behind it.",
     ),
-    "simulate": ("bica.cli.simulate", "Make a table of zeros and ones whose sources are known."),
-    "score": ("bica.cli.score", "Measure how far MODEL is from TRUTH, another model file."),
-    "reproduce": ("bica.cli.reproduce", "Run the paper's experiments again: results, figures and tables."),
-    "export": ("bica.cli.export", "Write MODEL as a graph or a list for other programs."),
-    "monitor": ("bica.cli.monitor", "Choose the channel that each sniffer should watch."),
-    "spectrum": ("bica.cli.spectrum", "Separate the users of a radio spectrum by what monitors report."),
+    "simulate": ("bica.cli.commands.simulate", "Make a table of zeros and ones whose sources are known."),
+    "score": ("bica.cli.commands.score", "Measure how far MODEL is from TRUTH, another model file."),
+    "reproduce": ("bica.cli.commands.reproduce", "Run the paper's experiments again: results, figures and tables."),
+    "export": ("bica.cli.commands.export", "Write MODEL as a graph or a list for other programs."),
+    "monitor": ("bica.cli.commands.monitor", "Choose the channel that each sniffer should watch."),
+    "spectrum": ("bica.cli.commands.spectrum", "Separate the users of a radio spectrum by what monitors report."),
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from bica.errors import BicaError, BicaWarning, SettingError
-from bica.report.names import harmless
+from bica.text import harmless
 
 OUR_FAULT, USAGE, BAD_DATA, LIMIT, INTERRUPTED = 1, 2, 3, 4, 130
 TRACEBACK = "BICA_TRACEBACK"

@@ -1,9 +1,46 @@
-"""Options that several commands share."""
+"""What several commands share: their options, models in and files out; a single dash is standard input or output."""
 
+from __future__ import annotations
+
+import csv
+import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from bica.model.files import ModelDocument
+
+
+def read_model(path: str) -> ModelDocument:
+    """The model in this file, in plain values."""
+    from bica.model.files import parse_document, read_document
+
+    if path == "-":
+        return parse_document(sys.stdin.buffer.read(), "standard input")
+    return read_document(path)
+
+
+def check_outputs(force: bool, *paths: str | None) -> None:
+    """Before the work: refuse what could not be written after it."""
+    from bica.output import check_target
+
+    for path in paths:
+        if path not in (None, "-"):
+            check_target(path, overwrite=force)
+
+
+def write_file(path: str, content: str | bytes, force: bool) -> None:
+    """Write a whole file, or send it to standard output."""
+    from bica.output import write_whole
+
+    if path == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content.encode() if isinstance(content, str) else content)
+    else:
+        write_whole(path, content, overwrite=force)
+
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -61,11 +98,19 @@ def rate(text: str) -> float:
     return value
 
 
+def between_commas(text: str) -> tuple[str, ...]:
+    """Different names separated by commas; one that holds a comma stands between double quotes, as in CSV.
+
+    >>> between_commas('a, "b,c"')
+    ('a', 'b,c')
+    """
+    [names] = csv.reader([text], skipinitialspace=True) if text else [[]]
+    names = [name.strip() for name in names]
+    if not names or not all(names) or len(set(names)) < len(names):
+        raise click.BadParameter("give different names between commas, as in a,b,c.")
+    return tuple(names)
+
+
 def names_between_commas(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
     """Different names, as an option gives them."""
-    if text is None:
-        return None
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names) or len(set(names)) < len(names):
-        raise click.BadParameter("give different names between commas, as in a,b,c.")
-    return names
+    return None if text is None else between_commas(text)

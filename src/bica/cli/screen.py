@@ -1,15 +1,18 @@
-"""The two screens: the answer goes to standard output, everything else to standard error."""
+"""The two screens, answers on standard output and the rest on standard error, and a bar while work goes on."""
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from io import TextIOWrapper
+from threading import Timer
 from typing import Any, TextIO
 
 from rich.console import Console
 from rich.text import Text
 
-from bica.report.names import harmless
+from bica.progress import listening
+from bica.text import harmless
 
 
 class Screen(Console):
@@ -44,3 +47,50 @@ def print_json(content: Mapping[str, Any]) -> None:
     """The answer for programs, and nothing else, on standard output."""
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     sys.stdout.buffer.write(f"{text}\n".encode())  # JSON is UTF-8, whatever the terminal is
+
+
+PATIENCE = 2.0  # seconds; shorter work stays quiet
+
+
+@contextmanager
+def waiting(what: str, *, compiles: bool = True) -> Iterator[None]:
+    """Tell the person at the terminal that ``what`` is going on, and how far loops that report have come."""
+    from bica.kernels.compiled import compiled_before
+
+    if compiles and not compiled_before():
+        note("compiling, once: the first run after an install takes some seconds more")
+    if notes().is_terminal:
+        with _shown(what):
+            yield
+    else:
+        yield
+
+
+@contextmanager
+def _shown(what: str) -> Iterator[None]:
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        console=notes(),
+        transient=True,
+    )
+    task = bar.add_task(what, total=None)
+    timer = Timer(PATIENCE, bar.start)
+    timer.daemon = True
+    timer.start()
+
+    def move(part: str, done: int, total: int | None) -> None:
+        bar.update(task, description=f"{what}: {part}", completed=done, total=total)
+
+    try:
+        with listening(move):
+            yield
+    finally:
+        timer.cancel()
+        timer.join()  # a bar that starts in this very moment must not outlive the work
+        bar.stop()

@@ -5,12 +5,9 @@
 (4, 'findbica')
 """
 
-from bica.compare.contenders import CONTENDERS, Contender
-from bica.compare.problems import NETWORKS, Setting, topology_settings
-from bica.compare.records import read_records, write_table
-from bica.compare.run import Job, run_plan
+from bica.compare.run import Job, read_records, run_plan, write_table
 from bica.compare.summary import Mean, mean_of, summarise
-from bica.compare.task import MEASURES, Task, tasks
+from bica.compare.task import CONTENDERS, MEASURES, NETWORKS, Contender, Setting, Task, tasks, topology_settings
 
 __all__ = [
     "CONTENDERS",

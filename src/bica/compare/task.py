@@ -1,28 +1,120 @@
-"""One task: one contender on one problem, and what came of it as one flat record."""
+"""One task: one method with settings on one problem of a named network, and what came of it as one flat record."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache, partial
 from time import process_time
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
-from bica.compare.contenders import Contender, contender
-from bica.compare.problems import Setting
 from bica.data.chunks import packed
 from bica.data.patterns import PatternCounts
-from bica.errors import BicaError
+from bica.errors import BicaError, SettingError
 from bica.invert.decode import decode
+from bica.methods import COUNTED, METHODS, method_named, needs_n_sources
 from bica.metrics import Comparison, activity_error_ratio, compare_models
 from bica.model.files import as_json
-from bica.model.fit import Fit
+from bica.model.fit import Fit, Method
+from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
-from bica.simulate import Problem
+from bica.simulate import EVALUATION, TOPOLOGIES, Problem, random_network, simulate, topology
 from bica.version import __version__
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A method by name, with the settings that differ from its defaults."""
+
+    method: str | None  # None: the true model itself, to see what decoding alone gets wrong
+    settings: Mapping[str, Any] = field(default_factory=dict)  # plain values: they are written beside every result
+
+    def prepared(self, n_sources: int) -> Method | None:
+        """The method, told the true number of sources if it cannot do without."""
+        if self.method is None:
+            return None
+        told = {"n_sources": n_sources} if needs_n_sources(self.method) else {}
+        return method_named(self.method, **told, **self.settings)
+
+    @property
+    def estimates_probability(self) -> bool:
+        """Whether its probabilities are more than counts of what it covered."""
+        return self.method not in COUNTED
+
+
+CONTENDERS = {
+    **{name: Contender(name) for name in METHODS},
+    **{f"findbica {e:g}": Contender("findbica", {"min_probability": e}) for e in (0.005, 0.01, 0.03, 0.05, 0.08)},
+    "truth": Contender(None),
+}
+
+
+def contender(name: str) -> Contender:
+    """The contender of this name."""
+    if name not in CONTENDERS:
+        raise SettingError(f"there is no contender {name!r}; choose from {', '.join(map(repr, CONTENDERS))}")
+    return CONTENDERS[name]
+
+
+Network = Callable[[np.random.Generator], OrMixture]  # a fixed network, or a new one for each seed
+
+
+def _fixed(name: str, _: np.random.Generator) -> OrMixture:
+    return topology(name)
+
+
+def _random(n_sensors: int, n_sources: int, rng: np.random.Generator) -> OrMixture:
+    return random_network(n_sensors, n_sources, rng=rng)
+
+
+NETWORKS: dict[str, Network] = {
+    **{f"topology {name}": partial(_fixed, name) for name in TOPOLOGIES},
+    "random 10 x 10": partial(_random, 10, 10),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A network, how many rows are drawn from it, and how often a cell is flipped."""
+
+    network: str
+    n_samples: int
+    flip_rate: float
+
+    def draw(self, seed: int) -> Problem:
+        """The problem of this seed; every contender gets the same.
+
+        >>> Setting(network="topology one", n_samples=50, flip_rate=0.1).draw(0).rows.shape
+        (50, 10)
+        """
+        if self.network not in NETWORKS:
+            raise SettingError(f"there is no network {self.network!r}; choose from {', '.join(map(repr, NETWORKS))}")
+        name = crc32(self.network.encode())
+        rng = np.random.default_rng([seed, name, self.n_samples, round(1e6 * self.flip_rate)])
+        model = NETWORKS[self.network](rng).with_noise(Noise.flips(self.flip_rate))
+        return simulate(model, self.n_samples, rng)
+
+
+def topology_settings(
+    n_samples: Iterable[int] = EVALUATION.n_samples, flip_rates: Iterable[float] = EVALUATION.flip_rates
+) -> list[Setting]:
+    """The paper's evaluation: the four topologies at every number of rows and both noise levels.
+
+    >>> len(topology_settings())
+    40
+    """
+    rates = list(flip_rates)
+    return [
+        Setting(network=f"topology {name}", n_samples=rows, flip_rate=rate)
+        for rows in n_samples
+        for name in TOPOLOGIES
+        for rate in rates
+    ]
+
 
 Record = dict[str, Any]  # plain values that JSON can hold
 MEASURES = (

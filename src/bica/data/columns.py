@@ -69,9 +69,9 @@ class Options:
             raise DataError(f"{what} has no column of weights {self.sample_weight!r}; pass the weights themselves")
 
 
-def numbered(n_columns: int) -> list[str]:
-    """The names of columns that came without any."""
-    return [f"x{i}" for i in range(n_columns)]
+def numbered(n_columns: int) -> tuple[str, ...]:
+    """The names of columns that came without any: x0, x1, ..."""
+    return tuple(f"x{i}" for i in range(n_columns))
 
 
 def checked_names(names: Sequence[str]) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
-"""The data as a value: distinct rows with how often each occurred."""
+"""The data as a value: distinct rows with how often each occurred, the same for any order and chunking of the rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,132 @@ from numpy.typing import NDArray
 
 from bica.data.chunks import Chunk, all_observed, n_words, unpacked
 from bica.data.columns import Binarize, checked_names
-from bica.data.counting import count_rows
 from bica.data.tables import open_table
 from bica.errors import DataError, LimitError
-from bica.kernels.bits import Words, add_to_histogram, choose_bits
+from bica.kernels.bits import Words, add_to_histogram, choose_bits, count_into_histogram, group_equal
 from bica.kernels.columns import add_bit_weights
+
+HISTOGRAM_SENSORS = 22  # up to here a cell for every possible row may be cheaper than a hash table
+UNMERGED_WORDS = 1 << 22
+
+
+class Groups:
+    """Adds up the weights of equal keys as they arrive; a key is a row of words."""
+
+    def __init__(self, n_words: int) -> None:
+        self.merged = np.empty((0, n_words), np.uint64), np.empty(0)
+        self.unmerged: list[tuple[Words, NDArray[np.float64]]] = []
+
+    def add(self, keys: Words, weights: NDArray[np.float64] | None) -> None:
+        """Take in more keys."""
+        self.unmerged.append(grouped(keys, np.ones(len(keys)) if weights is None else weights))
+        n_unmerged = sum(len(keys) for keys, _ in self.unmerged)
+        # waiting for as many rows as are merged already keeps the work linear where every row is new
+        if n_unmerged > max(UNMERGED_WORDS // keys.shape[1], len(self.merged[0])):
+            self.result()
+
+    def result(self) -> tuple[Words, NDArray[np.float64]]:
+        """The distinct keys so far, with the sum of the weights of each."""
+        if self.unmerged:
+            keys, weights = zip(self.merged, *self.unmerged, strict=True)
+            self.merged, self.unmerged = grouped(np.vstack(keys), np.concatenate(weights)), []
+        return self.merged
+
+
+class DistinctRows:
+    """Adds up equal rows.
+
+    Whole weights add up exactly in any order (up to 2^53), but fractions do not: of rows with such weights, those of
+    equal weight are counted, and what they come to is added in the order of the weights once all rows are in.
+    """
+
+    def __init__(self, n_sensors: int) -> None:
+        self.everything = all_observed(n_sensors)
+        self.n_sensors = n_sensors
+        self.histogram: NDArray[np.float64] | None = None
+        n_words = self.everything.size
+        self.complete = Groups(n_words)  # keys: the words of a row
+        self.gappy = Groups(2 * n_words)  # and then the words of its observed cells
+        self.fractions = Groups(2 * n_words + 1)  # and then the bits of its weight
+
+    def add(self, chunk: Chunk) -> None:
+        """Count the rows of one more chunk."""
+        broken = None if chunk.weights is None else chunk.weights != np.floor(chunk.weights)
+        if broken is None or not broken.any():
+            self._add_whole(chunk)
+        else:
+            self._add_whole(_chosen_rows(chunk, ~broken))
+            self._add_fractions(_chosen_rows(chunk, broken))
+
+    def result(self) -> tuple[Words, Words, NDArray[np.float64]]:
+        """Distinct rows of positive weight, their observed cells and their weights, sorted."""
+        complete, counts = self.complete.result()
+        parts = [(self._keys(complete), counts), self.gappy.result(), self._fraction_sums()]
+        if self.histogram is not None:
+            rows = np.flatnonzero(self.histogram)
+            parts.insert(0, (self._keys(rows.astype(np.uint64)[:, None]), self.histogram[rows]))
+        keys, weights = zip(*parts, strict=True)
+        return self._sorted(*grouped(np.vstack(keys), np.concatenate(weights)))
+
+    def _sorted(self, keys: Words, weights: NDArray[np.float64]) -> tuple[Words, Words, NDArray[np.float64]]:
+        keys, weights = keys[weights > 0], weights[weights > 0]
+        order = np.lexsort(keys.T)
+        n_words = self.everything.size
+        return keys[order, :n_words], keys[order, n_words:], weights[order]
+
+    def _add_whole(self, chunk: Chunk) -> None:
+        if chunk.observed is not None:
+            self.gappy.add(self._keys(chunk.words, chunk.observed), chunk.weights)
+            return
+        histogram = self._histogram_for(len(chunk.words))
+        if histogram is None:
+            self.complete.add(chunk.words, chunk.weights)
+        elif chunk.weights is None:
+            count_into_histogram(chunk.words[:, 0], histogram)
+        else:
+            add_to_histogram(chunk.words[:, 0], chunk.weights, histogram)
+
+    def _add_fractions(self, chunk: Chunk) -> None:
+        assert chunk.weights is not None
+        keys = self._keys(chunk.words, chunk.observed)
+        self.fractions.add(np.hstack([keys, chunk.weights.view(np.uint64)[:, None]]), None)
+
+    def _histogram_for(self, n_rows: int) -> NDArray[np.float64] | None:
+        if self.histogram is None and self.n_sensors <= HISTOGRAM_SENSORS and 2**self.n_sensors <= 16 * n_rows:
+            self.histogram = np.zeros(2**self.n_sensors)
+        return self.histogram
+
+    def _fraction_sums(self) -> tuple[Words, NDArray[np.float64]]:
+        keys, counts = self.fractions.result()
+        order = np.lexsort(keys.T)  # by the weights, whose bits stand last
+        weights = np.ascontiguousarray(keys[order, -1]).view(np.float64)
+        return grouped(np.ascontiguousarray(keys[order, :-1]), weights * counts[order])
+
+    def _keys(self, words: Words, observed: Words | None = None) -> Words:
+        seen = np.broadcast_to(self.everything, words.shape) if observed is None else observed
+        return np.hstack([words, seen])
+
+
+def _chosen_rows(chunk: Chunk, rows: NDArray[np.bool_]) -> Chunk:
+    assert chunk.weights is not None
+    return Chunk(chunk.words[rows], None if chunk.observed is None else chunk.observed[rows], chunk.weights[rows])
+
+
+def grouped(keys: Words, weights: NDArray[np.float64]) -> tuple[Words, NDArray[np.float64]]:
+    """The distinct rows of ``keys`` and the sum of the weights of each."""
+    first = np.empty(len(keys), np.int64)
+    group = np.empty(len(keys), np.int64)
+    n_groups = group_equal(np.ascontiguousarray(keys), first, group)
+    return keys[first[:n_groups]], np.bincount(group, weights, n_groups).astype(np.float64)
+
+
+def count_rows(chunks: Iterable[Chunk], n_sensors: int) -> tuple[Words, Words, NDArray[np.float64]]:
+    """Distinct rows, observed cells and weights of all chunks together."""
+    rows = DistinctRows(n_sensors)
+    for chunk in chunks:
+        rows.add(chunk)
+    return rows.result()
+
 
 HISTOGRAM_LIMIT = 24
 
@@ -34,6 +155,7 @@ class PatternCounts:
     weights: NDArray[np.float64]  # (n_patterns,), how often each was seen
     sensors: tuple[str, ...]
     observed: Words | None = None  # like patterns, the cells that were seen; None: all were
+    _varying: NDArray[np.int64] | None = field(default=None, init=False, repr=False)  # found when first asked for
 
     @classmethod
     def of(
@@ -60,13 +182,14 @@ class PatternCounts:
                 raise DataError("these rows are counted already: names, weights and thresholds come before that")
             return x
         table = open_table(x, sensors=sensors, sample_weight=sample_weight, binarize=binarize)
-        counts = cls._of_chunks(table.distinct(), table.sensors)
+        counts = cls.of_chunks(table.distinct(), table.sensors)
         if not counts.weights.size:
             raise DataError("the table has no rows, or their weights are all zero, so there is nothing to learn from")
         return counts
 
     @classmethod
-    def _of_chunks(cls, chunks: Iterable[Chunk], sensors: tuple[str, ...]) -> PatternCounts:
+    def of_chunks(cls, chunks: Iterable[Chunk], sensors: tuple[str, ...]) -> PatternCounts:
+        """Count the rows of these chunks of one table."""
         patterns, observed, weights = count_rows(chunks, len(sensors))
         complete = bool((observed == all_observed(len(sensors))).all())
         return cls(patterns, weights, sensors, None if complete else observed)
@@ -101,7 +224,7 @@ class PatternCounts:
             raise DataError(
                 f"tables with different columns cannot be added: {_first_difference(self.sensors, other.sensors)}"
             )
-        return PatternCounts._of_chunks([self._chunk(), other._chunk()], self.sensors)
+        return PatternCounts.of_chunks([self._chunk(), other._chunk()], self.sensors)
 
     def _chunk(self) -> Chunk:
         return Chunk(self.patterns, self.observed, self.weights)
@@ -126,6 +249,14 @@ class PatternCounts:
             return np.full(self.n_sensors, self.n_samples)
         return self._totals(self.observed)
 
+    def varying(self) -> NDArray[np.int64]:
+        """The sensors that were sometimes on and sometimes off, by their places."""
+        if self._varying is None:
+            ones = self.ones()
+            object.__setattr__(self, "_varying", np.flatnonzero((ones > 0) & (ones < self.times_seen())))
+        assert self._varying is not None
+        return self._varying
+
     def _totals(self, words: Words) -> NDArray[np.float64]:
         totals = np.zeros(64 * words.shape[1])
         add_bit_weights(words, self.weights, totals)
@@ -141,8 +272,8 @@ class PatternCounts:
         if np.array_equal(columns, np.arange(self.n_sensors)):
             return self
         names = checked_names([self.sensors[column] for column in columns]) if columns.size else ()
-        observed = None if self.observed is None else _chosen(self.observed, columns)
-        return PatternCounts._of_chunks([Chunk(_chosen(self.patterns, columns), observed, self.weights)], names)
+        observed = None if self.observed is None else _chosen_columns(self.observed, columns)
+        return PatternCounts.of_chunks([Chunk(_chosen_columns(self.patterns, columns), observed, self.weights)], names)
 
     def _place(self, sensor: str | int) -> int:
         if isinstance(sensor, str):
@@ -179,7 +310,7 @@ class PatternCounts:
         return table
 
 
-def _chosen(words: Words, columns: NDArray[np.int64]) -> Words:
+def _chosen_columns(words: Words, columns: NDArray[np.int64]) -> Words:
     chosen = np.zeros((len(words), n_words(columns.size)), np.uint64)
     choose_bits(words, columns, chosen)
     return chosen

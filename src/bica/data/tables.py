@@ -1,24 +1,172 @@
-"""One door for tables of every kind."""
+"""One door for tables of every kind: values in memory, files by the end of their name, standard input."""
 
 import os
-from collections.abc import Sequence
+import shutil
+import sys
+import tempfile
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import duckdb
 import narwhals as nw
 from narwhals.exceptions import DuplicateError
 
-from bica.data import lazy, relations
-from bica.data.chunks import Table
+from bica.data.chunks import Chunk, Table
 from bica.data.columns import Binarize, Options
-from bica.data.files import open_file
-from bica.data.frames import FrameTable
-from bica.data.lazy import LazyTable
-from bica.data.matrix_files import table_of_matrix
-from bica.data.relations import Relation, RelationTable
-from bica.data.standard_input import open_standard_input
+from bica.data.readers.arrays import matrix_table, table_of_matrix
+from bica.data.readers.csv import CsvParser, layout_of
+from bica.data.readers.frames import FrameTable, LazyTable, check_lazy_types
+from bica.data.readers.json import JsonParser, keys_of
+from bica.data.readers.lines import SUFFIXES, Compression, LinesTable, TextLines, check_whole
+from bica.data.readers.relations import ParquetFile, Relation, RelationTable, check_types
 from bica.errors import DataError
+
+Kind = Literal["csv", "jsonl", "parquet", "npy", "npz", "mtx"]
+KINDS: dict[str, Kind] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".npy": "npy",
+    ".npz": "npz",
+    ".mtx": "mtx",
+}
+
+
+def open_file(path: Path, options: Options) -> Table:
+    """Look at the start of a file just enough to know its columns."""
+    check_file(path)
+    kind, compression = kind_of(path)
+    return open_kind(path, kind, compression, options)
+
+
+def check_file(path: Path) -> None:
+    """Refuse what is no file."""
+    if os.path.isdir(path):
+        raise DataError(f"{path} is a folder; name a file in it")
+    if not os.path.exists(path):
+        raise DataError(f"there is no file {path}; check the name and the folder")
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise DataError(f"{path} cannot be opened: {error.strerror}") from None
+
+
+def kind_of(path: Path) -> tuple[Kind, Compression]:
+    """What the end of the name promises.
+
+    >>> kind_of(Path("week.CSV.gz"))
+    ('csv', 'gzip')
+    """
+    compression = SUFFIXES.get(path.suffix.lower(), "none")
+    ending = path.suffix.lower() if compression == "none" else Path(path.stem).suffix.lower()
+    kind = KINDS.get(ending)
+    if kind is None or (compression != "none" and kind not in ("csv", "jsonl")):
+        raise DataError(
+            f"{path} has an unknown kind of name; tables are read from .csv, .tsv, .jsonl and .ndjson "
+            "(also with .gz or .zst behind), .parquet, .npy, .npz and .mtx"
+        )
+    return kind, compression
+
+
+def open_kind(path: Path, kind: Kind, compression: Compression, options: Options) -> Table:
+    """The table in a file of a known kind."""
+    if kind in ("npy", "npz", "mtx"):
+        return matrix_table(path, kind, options)
+    options.refuse_weights("a file")
+    if kind == "parquet":
+        file = ParquetFile(path)
+        return RelationTable(file, options.columns(file.names()))
+    check_whole(path, compression)
+    lines = TextLines(path, compression)
+    return _csv_table(lines, options) if kind == "csv" else _json_table(lines, options)
+
+
+def _csv_table(lines: TextLines, options: Options) -> Table:
+    layout = layout_of(lines)
+    data = TextLines(lines.path, lines.compression, layout.n_header_lines)
+    return LinesTable(data, CsvParser(layout.names, layout.delimiter), options.columns(layout.names))
+
+
+def _json_table(lines: TextLines, options: Options) -> Table:
+    keys = keys_of(lines)
+    return LinesTable(lines, JsonParser({key: i for i, key in enumerate(keys)}), options.columns(keys))
+
+
+BEGINNINGS: dict[bytes, Kind] = {
+    b"PAR1": "parquet",
+    b"\x93NUMPY": "npy",
+    b"PK\x03\x04": "npz",
+    b"%%MatrixMarket": "mtx",
+}
+PACKED: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class SpooledTable:
+    """A table in a file that goes away with it."""
+
+    table: Table
+    path: Path
+
+    @property
+    def sensors(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.table.sensors
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Every row, in order."""
+        with speaking_of_standard_input(self.path):  # and a generator of our own keeps the file while it is read
+            yield from self.table.chunks()
+
+    def distinct(self) -> Iterator[Chunk]:
+        """The same rows for counting only."""
+        with speaking_of_standard_input(self.path):
+            yield from self.table.distinct()
+
+
+def open_standard_input(options: Options) -> Table:
+    """Keep all of standard input on disk, tell its kind from its first bytes, and open it."""
+    handle, name = tempfile.mkstemp(prefix="bica-")
+    path = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        with speaking_of_standard_input(path):
+            table = SpooledTable(open_kind(path, *kind_inside(path), options), path)
+    except BaseException:
+        path.unlink()
+        raise
+    weakref.finalize(table, path.unlink, missing_ok=True)  # also runs when the interpreter ends
+    return table
+
+
+@contextmanager
+def speaking_of_standard_input(path: Path) -> Iterator[None]:
+    """Keep the name of our own file out of errors."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(str(error).replace(str(path), "standard input")) from None
+
+
+def kind_inside(path: Path) -> tuple[Kind, Compression]:
+    """What the first bytes of a file promise; text is CSV unless it starts like a JSON object."""
+    with path.open("rb") as file:
+        beginning = file.read(16)
+    for bytes_, kind in BEGINNINGS.items():
+        if beginning.startswith(bytes_):
+            return kind, "none"
+    found = [packed for bytes_, packed in PACKED.items() if beginning.startswith(bytes_)]
+    compression: Compression = found[0] if found else "none"
+    first = next((line for line in TextLines(path, compression).all_lines() if line.strip()), "")
+    return ("jsonl" if first.lstrip().startswith("{") else "csv"), compression
+
 
 __all__ = ["Binarize", "open_table"]
 
@@ -66,7 +214,7 @@ def _frame_in(x: Any) -> Any:
 
 def _open_relation(relation: duckdb.DuckDBPyRelation, options: Options) -> Table:
     options.refuse_weights("a relation")
-    relations.check_types(relation.columns, relation.types)
+    check_types(relation.columns, relation.types)
     return RelationTable(Relation(relation), options.columns(relation.columns))
 
 
@@ -76,5 +224,5 @@ def _open_lazy(frame: nw.LazyFrame[Any], options: Options) -> Table:
         return _open_relation(native, options)
     options.refuse_weights("a lazy frame")
     schema = frame.collect_schema()
-    lazy.check_types(schema)
+    check_lazy_types(schema)
     return LazyTable(frame, options.columns(schema.names()))

@@ -1,22 +1,95 @@
 """The paper's method: Algorithm 1 with its three reductions, in the corrected form."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 from scipy.sparse.csgraph import connected_components
 
 from bica.data.pairs import dependent_pairs, pair_p_values
 from bica.data.patterns import PatternCounts
-from bica.errors import LimitError, SettingError
-from bica.estimate.flip_rate import fitted_flip_rate
+from bica.errors import DataError, SettingError
 from bica.estimate.sparse_recursion import Silences, SparseRecursion
-from bica.kernels.recursion import clique_table, off_chances, off_chances_with_gaps
-from bica.kernels.subsets import subset_sums
+from bica.kernels.lattice.channel import apply_channel
+from bica.kernels.lattice.recursion import clique_table, off_chances, off_chances_with_gaps
+from bica.kernels.lattice.subsets import subset_sums
+from bica.model.distribution import pattern_table, tabled_groups
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
+
+
+def probability_by_subset(frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probability of the source behind every set of sensors, from the frequency of every pattern.
+
+    Inside a set, the rates ``-log(1 - probability)`` of its subsets add up to the log of "all else is silent" over
+    "all is silent", so one Moebius inversion finds them all: time m 2^m, memory 2^m for m sensors. Sampling noise
+    can make a value negative. Where no row is all-quiet the logarithm does not exist.
+
+    >>> probability_by_subset(np.array([0.4, 0.1, 0.0, 0.5])).round(3)  # the paper's two sensors
+    array([0. , 0.2, 0. , 0.5])
+    """
+    rate = np.array(frequencies, dtype=float)
+    if not rate[0] > 0:
+        raise DataError("no row is all-quiet, so the closed form does not exist; use the likelihood or FindBICA")
+    subset_sums(rate, 1.0)  # chance that everything outside the set is silent
+    np.log(rate, out=rate)
+    subset_sums(rate, -1.0)
+    rate[0] = 0.0
+    probability: NDArray[np.float64] = -np.expm1(-rate)
+    return probability
+
+
+BLOCK_SENSORS = 12
+FIRST_LOOK = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4)
+
+
+def fitted_flip_rate(model: OrMixture, data: PatternCounts) -> float:
+    """The flip rate under which ``model`` explains ``data`` best: exact for groups of up to 12 sensors, else composite.
+
+    Never exactly 0: that no flip was seen in so many cells leaves half a flip possible, and decoding then always has
+    an answer.
+
+    >>> rows = OrMixture([[1], [1]], [0.3]).sample(500, np.random.default_rng(0))
+    >>> fitted_flip_rate(OrMixture([[1], [1]], [0.3]), PatternCounts.of(rows))
+    0.0005
+    """
+    least = 0.5 / (data.n_samples * data.n_sensors)
+    blocks = [_block_likelihood(model, data, sensors) for sensors in _blocks(model)]
+
+    def misfit(rate: float) -> float:
+        return -sum(block(rate) for block in blocks)
+
+    rates = [least, *(rate for rate in FIRST_LOOK if rate > least)]
+    best = int(np.argmin([misfit(rate) for rate in rates]))
+    bounds = rates[max(0, best - 1)], rates[min(best + 1, len(rates) - 1)]
+    refined = minimize_scalar(misfit, bounds=bounds, method="bounded", options={"xatol": 1e-3 * rates[best]})
+    return float(refined.x) if refined.fun < misfit(rates[best]) else rates[best]
+
+
+def _blocks(model: OrMixture) -> list[NDArray[np.int64]]:
+    """Groups of sensors that share sources, cut where they are too large."""
+    groups = [sensors for sensors, _ in tabled_groups(model.mixing)]
+    return [sensors[i : i + BLOCK_SENSORS] for sensors in groups for i in range(0, len(sensors), BLOCK_SENSORS)]
+
+
+def _block_likelihood(model: OrMixture, data: PatternCounts, sensors: NDArray[np.int64]) -> Callable[[float], float]:
+    histogram, none = data.project(sensors.tolist()).histogram(), np.zeros(len(sensors))
+    mixing = model.mixing[sensors]
+    heard = mixing.any(axis=0)
+    clean = pattern_table(mixing[:, heard], model.probability[heard], none, none)
+    seen = np.flatnonzero(histogram)
+
+    def log_likelihood(rate: float) -> float:
+        shown = clean.copy()
+        apply_channel(shown, none + rate, none + rate)
+        return float(histogram[seen] @ np.log(shown[seen]))
+
+    return log_likelihood
+
 
 KEPT_ROWS = 0.25  # how far extra conditioning may thin the rows
 
@@ -49,15 +122,14 @@ class FindBICA:
     def fit(self, data: PatternCounts, rng: np.random.Generator) -> Fit:
         """Learn from counted rows; nothing here is random, so ``rng`` is not used."""
         data = data.complete("FindBICA")
-        ones = data.ones()
-        sets = [(np.array([sensor]), 1.0) for sensor in np.flatnonzero(ones >= data.n_samples)]
-        varying = np.flatnonzero((ones > 0) & (ones < data.n_samples))
+        sets = [(np.array([sensor]), 1.0) for sensor in np.flatnonzero(data.ones() >= data.n_samples)]
+        varying = data.varying()
         sets += self._sources(data.project(varying.tolist()), varying)
         model = _model_of(sets, data.sensors)
         noise = Noise.flips(fitted_flip_rate(model, data)) if self.noise == "estimate" else self.noise
-        model = model.pick(model.order()).with_noise(noise)
+        model = model.in_order().with_noise(noise)
         return Fit(
-            model, method="findbica", n_samples=data.n_samples, log_likelihood=log_likelihood_if_exact(model, data)
+            model, method="findbica", n_samples=data.n_samples, log_likelihood=model.log_likelihood_if_exact(data)
         )
 
     def _sources(self, data: PatternCounts, places: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], float]]:
@@ -140,14 +212,6 @@ def probability_by_recursion(
     off[0] = 1.0
     np.subtract(1.0, off, out=off)
     return off
-
-
-def log_likelihood_if_exact(model: OrMixture, data: PatternCounts) -> float | None:
-    """The log-likelihood, or None where a connected group is too large for exact probabilities."""
-    try:
-        return model.log_likelihood(data)
-    except LimitError:
-        return None
 
 
 def _model_of(sets: list[tuple[NDArray[np.int64], float]], sensors: tuple[str, ...]) -> OrMixture:

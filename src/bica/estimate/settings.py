@@ -1,14 +1,99 @@
-"""What can be set on the likelihood learner."""
+"""What is to be learned: the settings, what the user knows in advance, and the sensors of the table that vary."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from numbers import Real
+from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.data.patterns import PatternCounts
 from bica.errors import SettingError
-from bica.estimate.prior_knowledge import KnownSource, forbidden_sets, known_sources
 from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture, in_order
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSource:
+    """A source that is there: which sensors it switches on, and how often it is on where that is known too.
+
+    >>> KnownSource(["door", "window"], probability=0.1, name="burglar").sensors
+    ('door', 'window')
+    """
+
+    sensors: tuple[str, ...]
+    probability: float | None = None
+    name: str | None = None
+
+    def __init__(self, sensors: Iterable[str], probability: float | None = None, name: str | None = None) -> None:
+        object.__setattr__(self, "sensors", (sensors,) if isinstance(sensors, str) else tuple(sensors))
+        object.__setattr__(self, "probability", probability)
+        object.__setattr__(self, "name", name)
+        if not self.sensors:
+            raise SettingError("a known source needs at least one sensor")
+        if probability is not None and not (isinstance(probability, Real) and 0 < probability < 1):
+            raise SettingError(f"the probability of a known source must lie in (0, 1), but {probability!r} was given")
+
+    @classmethod
+    def of(cls, given: Any) -> KnownSource:
+        """A known source as it is, or from a mapping or a tuple of its sensors, its probability and its name.
+
+        >>> KnownSource.of((["door", "window"], 0.1))
+        KnownSource(sensors=('door', 'window'), probability=0.1, name=None)
+        >>> KnownSource.of({"sensors": ["door"], "name": "cat"})
+        KnownSource(sensors=('door',), probability=None, name='cat')
+        """
+        if isinstance(given, KnownSource):
+            return given
+        try:
+            return cls(**given) if isinstance(given, Mapping) else cls(*given)
+        except TypeError:
+            raise SettingError(
+                f"{given!r} is no known source; give KnownSource(sensors), (sensors, probability) or a mapping"
+            ) from None
+
+
+def known_sources(given: Iterable[Any]) -> tuple[KnownSource, ...]:
+    """All that are known, no two with the same sensors."""
+    known = tuple(map(KnownSource.of, given))
+    columns = [frozenset(source.sensors) for source in known]
+    for place, source in enumerate(known):
+        if columns[place] in columns[:place]:
+            raise SettingError(
+                f"two known sources have the same sensors, {', '.join(source.sensors)}; give one of them"
+            )
+    return known
+
+
+def forbidden_sets(given: Iterable[str | Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    """Sets of sensors; a name alone is a set of one."""
+    return tuple((names,) if isinstance(names, str) else tuple(names) for names in given)
+
+
+def bit_set(names: Iterable[str], sensors: Sequence[str], what: str) -> int:
+    """The sensors of these names as a bit set.
+
+    >>> bit_set(["c", "a"], ["a", "b", "c"], "example")
+    5
+    """
+    place = {name: i for i, name in enumerate(sensors)}
+    unknown = [name for name in names if name not in place]
+    if unknown:
+        raise SettingError(f"{what} names the sensor {unknown[0]!r}, which the table does not have")
+    return sum(1 << place[name] for name in set(names))
+
+
+def allowed_sets(forbidden: Iterable[Sequence[str]], sensors: Sequence[str]) -> NDArray[np.bool_]:
+    """Which of the 2^n_sensors sets may be an unknown source: none that contains a forbidden set."""
+    sets = np.arange(2 ** len(sensors))
+    allowed = sets > 0
+    for names in forbidden:
+        together = bit_set(names, sensors, "forbidden")
+        allowed &= sets & together != together
+    return allowed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,3 +124,67 @@ class Settings:
             )
         object.__setattr__(self, "known", known_sources(self.known))
         object.__setattr__(self, "forbidden", forbidden_sets(self.forbidden))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Varying:
+    """A table without the sensors that never change: their sources are plain, and logarithms of 0 help nobody."""
+
+    whole: PatternCounts
+    data: PatternCounts  # the sensors that vary
+    places: NDArray[np.int64]  # where they stand in the whole table
+    always: NDArray[np.int64]  # sensors of the whole table that are always on
+    known: Sequence[KnownSource]
+    forbidden: tuple[tuple[str, ...], ...]  # as far as all their sensors vary
+
+    @classmethod
+    def of(
+        cls, whole: PatternCounts, known: Sequence[KnownSource], forbidden: Sequence[str | Sequence[str]]
+    ) -> Varying:
+        """Split the table, and check that what the user knows is about its sensors."""
+        ones, seen = whole.ones(), whole.times_seen()
+        places = whole.varying()
+        data = whole.project(places.tolist()) if places.size < whole.n_sensors else whole
+        for names in forbidden:
+            bit_set(names, whole.sensors, "forbidden")
+        _check_known(known, whole, data.sensors, ones)
+        varying = set(data.sensors)
+        inside = tuple(tuple(names) for names in forbidden if set(names) <= varying)
+        return cls(whole, data, places, np.flatnonzero((ones >= seen) & (ones > 0)), known, inside)
+
+    def model(
+        self, mixing: NDArray[np.bool_], probability: NDArray[np.float64], error: NDArray[np.float64], noise: Noise
+    ) -> tuple[OrMixture, NDArray[np.float64]]:
+        """The model of all sensors with its errors, from that of those that vary; the known sources come first.
+
+        A sensor that is always on has a source of its own, always on. The sources are put in order.
+        """
+        n_sources, n_always = probability.size, self.always.size
+        whole = np.zeros((self.whole.n_sensors, n_sources + n_always), dtype=bool)
+        whole[self.places, :n_sources] = mixing
+        for column, source in enumerate(self.known):  # they may reach constant sensors
+            whole[:, column] = np.isin(self.whole.sensors, source.sensors)
+        whole[self.always, np.arange(n_sources, n_sources + n_always)] = True
+        names = [source.name for source in self.known]
+        names += [None] * (n_sources + n_always - len(names))
+        every = np.concatenate([probability, np.ones(n_always)])
+        model = OrMixture(whole, every, noise, sensors=self.whole.sensors, names=names)
+        return in_order(model, np.concatenate([error, np.zeros(n_always)]))
+
+
+def _check_known(
+    known: Sequence[KnownSource], whole: PatternCounts, varying: tuple[str, ...], ones: NDArray[np.float64]
+) -> None:
+    silent = {sensor for sensor, count in zip(whole.sensors, ones, strict=True) if not count}
+    for source in known:
+        bit_set(source.sensors, whole.sensors, "known")
+        for sensor in source.sensors:
+            if sensor in silent:
+                raise SettingError(
+                    f"a known source switches on {sensor!r}, which is never on in the table; leave it out"
+                )
+        if not set(source.sensors) & set(varying):
+            raise SettingError(
+                f"the known source of {', '.join(map(repr, source.sensors))} reaches only sensors that are always on, "
+                "so nothing can be learned about it; leave it out"
+            )

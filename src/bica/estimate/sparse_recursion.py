@@ -14,8 +14,8 @@ import numpy as np
 
 from bica.data.patterns import PatternCounts
 from bica.errors import LimitError
-from bica.kernels.quiet import quiet_weight
-from bica.kernels.subsets import subset_sums
+from bica.kernels.lattice.recursion import quiet_weight
+from bica.kernels.lattice.subsets import subset_sums
 from bica.progress import tracked
 
 STATE_LIMIT = 2_000_000

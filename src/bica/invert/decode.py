@@ -1,22 +1,55 @@
-"""Which sources were on in each row: the most probable activity (MAP)."""
+"""Which sources were on in each row: the most probable activity (MAP), of tables of any size."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import all_observed, n_words, packed
+from bica.data.chunks import Table, all_observed, packed, unpacked
+from bica.data.columns import numbered
+from bica.data.rows import Rows
 from bica.errors import DataError, SettingError
-from bica.invert.decoded import Decoded
 from bica.invert.groups import changing, groups_of
-from bica.invert.rows import Rows
 from bica.invert.solvers import GroupSolver, Solver
 from bica.kernels.bits import Words
-from bica.kernels.decoding import spread_bits
+from bica.kernels.decoding.table import TIE, spread_bits
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
+from bica.progress import listening, report
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decoded:
+    """The most probable activity behind each row, and how sure it is that there is none better.
+
+    A row that no set of sources can produce is not feasible: its cost is infinite, and ``n_wrong`` is the least number
+    of its cells that must be wrong. Its activity is all off, unless the nearest explanation was asked for.
+    """
+
+    active: Words  # (n_rows, n_words), bit j is source j
+    cost: NDArray[np.float64]  # (n_rows,), -log of the chance of that activity and the row together
+    gap: NDArray[np.float64]  # (n_rows,), how much lower the cost of an unknown activity could be; 0: it is the least
+    n_wrong: NDArray[np.int32]  # (n_rows,), cells that the model cannot produce together with the others
+    n_sources: int
+
+    @property
+    def activity(self) -> NDArray[np.bool_]:
+        """Which sources were on: (n_rows, n_sources)."""
+        return unpacked(self.active, self.n_sources)
+
+    @property
+    def feasible(self) -> NDArray[np.bool_]:
+        """Which rows the model can produce at all; without noise that need not be every one."""
+        return np.isfinite(self.cost)
+
+    @property
+    def proven(self) -> NDArray[np.bool_]:
+        """For which rows no better activity exists."""
+        return self.gap <= TIE
 
 
 def decode(
@@ -58,9 +91,7 @@ class Decoder:
 
     def decode(self, words: Words, observed: Words | None = None, *, nearest: bool = False) -> Decoded:
         """As the function ``decode``: the most probable activity behind each row."""
-        _check(self.model, words, words if observed is None else observed)
-        seen = np.broadcast_to(all_observed(self.model.n_sensors), words.shape) if observed is None else observed
-        rows = Rows(words & seen, seen)
+        rows = Rows.of_words(words, observed, self.model.n_sensors)
         first, number = rows.distinct()
         found = self._decode_distinct(rows.pick(first), nearest)
         return Decoded(
@@ -100,9 +131,55 @@ def _solve(solver: GroupSolver, cells: NDArray[np.uint8]) -> Decoded:
     return Decoded(found.active, found.cost, found.gap, n_wrong, solver.group.sources.size)
 
 
-def _check(model: OrMixture, words: Words, observed: Words) -> None:
-    if words.ndim != 2 or words.shape[1] != n_words(model.n_sensors) or observed.shape != words.shape:
-        raise DataError(
-            f"a row of {model.n_sensors} sensors takes {n_words(model.n_sensors)} words, "
-            f"but words has shape {words.shape} and observed {observed.shape}"
-        )
+def decode_table(
+    model: OrMixture, table: Table, *, solver: Solver = "auto", nearest: bool = False
+) -> Iterator[Decoded]:
+    """Decode all rows of a table in order, a chunk at a time; its columns are matched with the sensors by name.
+
+    >>> from bica.data.tables import open_table
+    >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "yard"])
+    >>> table = open_table([[1, 1], [0, 1]], sensors=["yard", "door"])
+    >>> [found.activity.astype(int).tolist() for found in decode_table(model, table)]
+    [[[0, 1], [1, 0]]]
+    """
+    places = _places(model.sensors, table.sensors)
+    return _decoded_chunks(Decoder(model, solver), table, places, nearest)
+
+
+def matched_rows(model: OrMixture, rows: Rows) -> Rows:
+    """The rows with their columns in the order of the model's sensors, matched by name.
+
+    >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "yard"])
+    >>> matched_rows(model, Rows.of([[1, 0]], sensors=["yard", "door"])).cells(2).tolist()
+    [[0, 1]]
+    """
+    return rows.of_sensors(_places(model.sensors, rows.sensors))
+
+
+def _decoded_chunks(decoder: Decoder, table: Table, places: NDArray[np.int64], nearest: bool) -> Iterator[Decoded]:
+    everything = all_observed(places.size)
+    chunks, n_rows = table.chunks(), 0
+    while True:
+        with listening(lambda *_: None):  # the rows are counted, not the chunks
+            chunk = next(chunks, None)
+        if chunk is None:
+            return
+        seen = np.broadcast_to(everything, chunk.words.shape) if chunk.observed is None else chunk.observed
+        rows = Rows(chunk.words, seen).of_sensors(places)
+        yield decoder.decode(rows.words, rows.seen, nearest=nearest)
+        n_rows += len(rows.words)
+        report("rows decoded", n_rows, None)
+
+
+def _places(sensors: tuple[str, ...], columns: tuple[str, ...]) -> NDArray[np.int64]:
+    """The column of each sensor; columns without names are in the order of the sensors."""
+    if len(columns) == len(sensors) and columns == numbered(len(columns)):
+        return np.arange(len(sensors))
+    place = {name: i for i, name in enumerate(columns)}
+    for name in sensors:
+        if name not in place:
+            raise DataError(f"the table has no column {name!r}, which the model watches; give a table with all sensors")
+    for name in columns:
+        if name not in sensors:
+            raise DataError(f"the table has a column {name!r} that the model does not know; leave it out")
+    return np.array([place[name] for name in sensors], dtype=np.int64)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bica.data.chunks import MISSING, packed
 from bica.invert.groups import Group
 from bica.kernels.bits import Words, group_equal
-from bica.kernels.frontier import add_chances, branch, look_ahead, look_back
+from bica.kernels.decoding.elimination import add_chances, branch, look_ahead, look_back
 
 Logs = NDArray[np.float64]
 

@@ -1,18 +1,191 @@
 """Three exact solvers of one group under one contract, and the choice between them."""
 
-from dataclasses import replace
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array, hstack, vstack
 
-from bica.data.chunks import packed
-from bica.errors import SettingError
+from bica.data.chunks import n_words, packed
+from bica.errors import LimitError, SettingError
 from bica.invert.groups import Group, Solution
-from bica.invert.program import solve_by_program
-from bica.invert.search import solve_by_search
-from bica.invert.table import TABLE_SENSORS, LatticeTable, fits_table
-from bica.kernels.decoding import TIE
+from bica.kernels.bits import Words
+from bica.kernels.decoding.puzzle import Network
+from bica.kernels.decoding.search import search_rows
+from bica.kernels.decoding.table import TIE, add_source, decode_cells, fold_keys
+from bica.progress import tracked
+from bica.threads import in_threads
+
+TABLE_SENSORS = 24
+TABLE_WORDS = 1 << 25  # 256 MiB of costs and activities: 64 sources on 24 sensors, 1984 on 20
+
+
+def fits_table(group: Group) -> bool:
+    """Whether the table of this group stays within memory."""
+    n_sensors, n_sources = group.sensors.size, group.sources.size
+    return n_sensors <= TABLE_SENSORS and 1 + n_words(n_sources) <= TABLE_WORDS >> n_sensors
+
+
+@dataclass(frozen=True, slots=True)
+class LatticeTable:
+    """What it costs to switch on exactly a set of sensors, and who is then active, indexed by the set."""
+
+    group: Group
+    cost: NDArray[np.float64]  # (2^n_sensors,), infinite where no activity switches on exactly this set
+    active: Words  # (2^n_sensors, n_words)
+
+    @classmethod
+    def of(cls, group: Group) -> LatticeTable:
+        """The table of a group of m sensors and n sources: time n 2^m."""
+        n_sensors, n_sources = group.mixing.shape
+        cost = np.full(1 << n_sensors, np.inf)
+        active = np.zeros((1 << n_sensors, n_words(n_sources)), np.uint64)
+        cost[0] = 0.0
+        columns = packed(np.ascontiguousarray(group.mixing.T))[:, 0].tolist()
+        for source, (sensors, price) in enumerate(zip(columns, group.price.tolist(), strict=True)):
+            add_source(cost, active, sensors, source, price)
+        return cls(group, cost, active)
+
+    def solve(self, cells: NDArray[np.uint8]) -> Solution:
+        """The cheapest activity behind each distinct row of cells.
+
+        The rows together take at most time m 2^m, or 2^m for each distinct row if that is less. Rows with missing
+        cells count like others. Of activities that cost the same, the one with the fewest active sources is taken,
+        then the one whose bits spell the smallest number.
+        """
+        keys = np.empty(len(cells), np.uint64)
+        fold_keys(cells, keys)
+        order = np.argsort(keys, kind="stable")
+        sorted_cells = np.ascontiguousarray(cells[order])
+        best, least = np.empty((len(cells), self.active.shape[1]), np.uint64), np.empty(len(cells))
+
+        def decode(rows: slice) -> None:
+            decode_cells(self.cost, self.active, self.group.penalty, sorted_cells[rows], best[rows], least[rows])
+
+        halves = _halves(sorted_cells)
+        for _ in tracked(in_threads(decode, halves), "decoding distinct rows", len(halves)):
+            pass
+        active, cost = np.empty_like(best), np.empty_like(least)
+        active[order], cost[order] = best, least
+        return Solution(active, cost, np.zeros(len(cells)))
+
+
+def _halves(cells: NDArray[np.uint8]) -> list[slice]:
+    """The sorted rows by their last cell: between these, no work is shared."""
+    cuts = np.searchsorted(cells[:, -1], [0, 1, 2, 3]).tolist()
+    return [slice(start, stop) for start, stop in pairwise(cuts) if stop > start]
+
+
+NODES = 20_000  # of each connected part of a row, after which its gap is reported
+ROWS_A_PIECE = 256
+
+
+def solve_by_search(group: Group, cells: NDArray[np.uint8], n_nodes: int = NODES) -> Solution:
+    """The cheapest activity behind each row of cells, found by deciding one source after the other.
+
+    In a row, sources that can only gain or only lose are decided first, those that another can stand in for are
+    left out, and what remains falls into parts. Each part is searched depth first, with a bound from the dual of
+    its linear relaxation: microseconds in sparse networks, at worst exponential. A part that is not done after
+    ``n_nodes`` nodes leaves a gap. Ties are broken as in the table.
+    """
+    network = _network(group)
+    cells = np.ascontiguousarray(cells)
+    active = np.zeros((len(cells), n_words(group.sources.size)), np.uint64)
+    cost, gap = np.empty(len(cells)), np.empty(len(cells))
+
+    def search(rows: slice) -> None:
+        search_rows(network, group.penalty, cells[rows], n_nodes, active[rows], cost[rows], gap[rows])
+
+    pieces = [slice(start, start + ROWS_A_PIECE) for start in range(0, len(cells), ROWS_A_PIECE)]
+    for _ in tracked(in_threads(search, pieces), "searching pieces of rows", len(pieces)):
+        pass
+    return Solution(active, cost, gap)
+
+
+def _network(group: Group) -> Network:
+    source, sensor = np.nonzero(group.mixing.T)
+    first_sensor = np.append(0, np.cumsum(group.mixing.sum(axis=0)))
+    first_source = np.append(0, np.cumsum(group.mixing.sum(axis=1)))
+    return Network(first_sensor, sensor, first_source, source[np.argsort(sensor, kind="stable")], group.price)
+
+
+SCALE = 1024.0  # HiGHS stops within 1e-6 of the optimum whatever the relative gap; this makes it 1e-9
+
+
+def solve_by_program(group: Group, cells: NDArray[np.uint8]) -> Solution:
+    """A cheapest activity behind each row of cells, with ties left to the solver.
+
+    Each row is one integer program for HiGHS: usually milliseconds, at worst exponential time. Where sensors never
+    err it is the paper's program of the zero-error case, otherwise that of the noisy one.
+    """
+    activity = np.zeros((len(cells), group.sources.size), dtype=bool)
+    for row, shown in enumerate(tracked(cells, "solving integer programs", len(cells))):
+        activity[row] = _cheapest(group, group.penalty[np.arange(len(shown)), shown])
+    return group.solution(packed(activity), cells)
+
+
+def _cheapest(group: Group, penalty: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """A cheapest activity, given the penalty of each sensor's two states: (n_sensors, 2)."""
+    quiet, on = np.isinf(penalty[:, 1]), np.isinf(penalty[:, 0])
+    # the paper's zero-error case, sensor by sensor: who reaches one that must be quiet is off
+    activity = np.logical_not(group.mixing[quiet].any(axis=0))
+    links = group.mixing[:, activity]
+    if not activity.any() or not links[on].any(axis=1).all():
+        return np.zeros_like(activity)
+    open_sensors = ~quiet & ~on & (penalty[:, 0] != penalty[:, 1])
+    gain = penalty[open_sensors, 1] - penalty[open_sensors, 0]
+    activity[activity] = _solve(group.price[activity], gain, links[open_sensors], links[on])
+    return activity
+
+
+def _solve(
+    price: NDArray[np.float64],
+    penalty: NDArray[np.float64],
+    links: NDArray[np.bool_],
+    required: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """Minimise price @ y + penalty @ x, where x is the OR of the y of its links and each required row has an active y.
+
+    The paper's alpha, the errors of the sensors, is x or 1 - x once a cell is known.
+    """
+    found = milp(
+        SCALE * np.concatenate([price, penalty]),
+        integrality=np.repeat([1, 0], [price.size, penalty.size]),
+        bounds=Bounds(0, 1),
+        constraints=_or_constraints(links, required),
+        options={"mip_rel_gap": 0},
+    )
+    if found.x is None or found.status != 0:
+        raise LimitError(f"the integer program of {price.size} sources was not solved: {found.message}")
+    return found.x[: price.size] > 0.5
+
+
+def _or_constraints(links: NDArray[np.bool_], required: NDArray[np.bool_]) -> LinearConstraint:
+    """Rows over (y, x): the paper's x <= sum g y and n x >= sum g y, and sum g y >= 1 where x must be 1.
+
+    The second is split into x >= y for each link, which says the same of integers, and makes x one where y is one.
+    """
+    n_sensors = len(links)
+    sensor, source = np.nonzero(links)
+    each_sensor, each_link = _one_a_row(np.arange(n_sensors), n_sensors), _one_a_row(sensor, n_sensors)
+    blocks = [
+        [csr_array(links.astype(float)), -each_sensor],
+        [-_one_a_row(source, links.shape[1]), each_link],
+        [csr_array(required.astype(float)), csr_array((len(required), n_sensors))],
+    ]
+    least = np.repeat([0.0, 1.0], [n_sensors + sensor.size, len(required)])
+    return LinearConstraint(vstack([hstack(block) for block in blocks], format="csr"), least, np.inf)
+
+
+def _one_a_row(columns: NDArray[np.int64], n_columns: int) -> csr_array[np.float64]:
+    rows = np.arange(columns.size)
+    return csr_array((np.ones(columns.size), (rows, columns)), shape=(columns.size, n_columns))
+
 
 Solver = Literal["auto", "table", "search", "program", "zero-error"]
 SMALL_TABLE = 1 << 22  # cells visited in some milliseconds: not worth a second thought

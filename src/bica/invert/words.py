@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bica.invert.decoded import Decoded
+from bica.invert.decode import Decoded
 from bica.invert.posterior import LogChance, Posterior
 
 SHOWN_ROWS = 5

@@ -6,12 +6,18 @@
 1.0
 """
 
-from bica.metrics.activity import activity_error_ratio
-from bica.metrics.columns import ColumnScore, column_score
-from bica.metrics.comparison import Comparison, compare_models
+from bica.metrics.errors import (
+    ColumnScore,
+    Comparison,
+    ProbabilityError,
+    activity_error_ratio,
+    column_score,
+    compare_models,
+    in_degree_error,
+    structure_error,
+    transmission_probability_error,
+)
 from bica.metrics.matching import Match, hamming_distance, match_by_program, match_columns, match_greedily
-from bica.metrics.probability import ProbabilityError, transmission_probability_error
-from bica.metrics.structure import in_degree_error, structure_error
 
 __all__ = [
     "ColumnScore",

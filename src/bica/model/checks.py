@@ -1,4 +1,4 @@
-"""The door of the model: what it is built from is turned into arrays, or refused in one sentence."""
+"""The door of the model: numbers, bits and names are turned into what it is built from, or refused in one sentence."""
 
 from collections.abc import Sequence
 

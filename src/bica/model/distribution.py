@@ -10,8 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from bica.data.chunks import packed, unpacked
 from bica.errors import LimitError
 from bica.kernels.bits import Words
-from bica.kernels.channel import apply_channel
-from bica.kernels.mixture import mix_source
+from bica.kernels.lattice.channel import apply_channel, mix_source
 
 TABLE_LIMIT = 24
 TOGETHER = 10  # sensors of small groups that share one table

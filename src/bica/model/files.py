@@ -16,8 +16,8 @@ from typing import Any
 
 from bica.errors import ModelError, ModelFileError
 from bica.model.intervals import chance_interval
-from bica.model.names import as_distinct_names, as_name
 from bica.output import write_whole
+from bica.text import as_distinct_names, as_name
 
 SCHEMA = "bica-model"
 VERSION = 1

@@ -12,19 +12,49 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from bica.data.chunks import packed
+from bica.data.columns import numbered
 from bica.data.patterns import PatternCounts
-from bica.errors import ModelError
+from bica.errors import LimitError, ModelError
 from bica.kernels.bits import Words
 from bica.model.checks import as_bits, as_chances, as_places
 from bica.model.distribution import log_probability, pattern_table
 from bica.model.export import to_networkx
 from bica.model.files import ModelDocument, SourceEntry, read_document, write_document
-from bica.model.names import as_distinct_names, as_name, told_apart
 from bica.model.noise import Noise
-from bica.model.twins import merged_twins
+from bica.text import as_distinct_names, as_name, told_apart
 
 if TYPE_CHECKING:
     import networkx
+
+Names = tuple[str | None, ...]
+
+
+def merged_twins(
+    mixing: NDArray[np.bool_], probability: NDArray[np.float64], names: Names
+) -> tuple[NDArray[np.bool_], NDArray[np.float64], Names]:
+    """Drop empty columns and merge equal ones, keeping the place of the first and the first name.
+
+    >>> merged_twins(np.array([[True, False, True]]), np.array([0.5, 0.3, 0.5]), (None, "b", "c"))
+    (array([[ True]]), array([0.75]), ('c',))
+    """
+    twins: dict[bytes, list[int]] = {}
+    for j, column in enumerate(mixing.T):
+        if column.any():
+            twins.setdefault(np.packbits(column).tobytes(), []).append(j)
+    if len(twins) == mixing.shape[1]:
+        return mixing, probability, names
+    groups = list(twins.values())
+    first_name = tuple(next((names[j] for j in group if names[j] is not None), None) for group in groups)
+    merged = np.array([_either(probability[group]) for group in groups], dtype=np.float64)
+    return mixing[:, [group[0] for group in groups]], merged, first_name
+
+
+def _either(probability: NDArray[np.float64]) -> float:
+    """The chance that at least one of these sources is on; their rates add up."""
+    if probability.size == 1:
+        return float(probability[0])
+    with np.errstate(divide="ignore"):  # a source that is always on has an infinite rate
+        return float(-np.expm1(np.log1p(-probability).sum())) + 0.0  # never -0.0
 
 
 SPARSE_SIZE = 4096  # cells of a mixing matrix from which on it pays to look at its ones only
@@ -57,7 +87,7 @@ class OrMixture:
         names: Sequence[str | None] | None = None,
     ) -> None:
         bits, chances = as_bits(mixing, "mixing"), as_chances(probability, "probability")
-        sensors = default_sensors(bits.shape[0]) if sensors is None else as_distinct_names(sensors, "a sensor name")
+        sensors = numbered(bits.shape[0]) if sensors is None else as_distinct_names(sensors, "a sensor name")
         names = (None,) * bits.shape[1] if names is None else tuple(map(_source_name, names))
         _check_shapes(bits, chances, sensors, names)
         noise = _checked_noise(noise, bits.shape[0])
@@ -119,10 +149,9 @@ class OrMixture:
             self.mixing[:, chosen], self.probability[chosen], self.noise, sensors=self.sensors, names=names
         )
 
-    def order(self) -> NDArray[np.int64]:
-        """Sources by falling probability, then by their sensors: never at random."""
-        keys = [*~self.mixing[::-1], -self.probability]  # the last key counts first; then the first sensor, and so on
-        return np.lexsort(keys)
+    def in_order(self) -> OrMixture:
+        """The same sources by falling probability, then by their sensors: never at random."""
+        return in_order(self, self.probability)[0]
 
     def of_sensors(self, sensors: Sequence[int] | NDArray[np.int64]) -> OrMixture:
         """What is left of the model when only these sensors are watched."""
@@ -134,6 +163,11 @@ class OrMixture:
     def with_noise(self, noise: Noise) -> OrMixture:
         """The same sources behind other sensors."""
         return OrMixture(self.mixing, self.probability, noise, sensors=self.sensors, names=self.names)
+
+    @staticmethod
+    def without_sources(sensors: Sequence[str]) -> OrMixture:
+        """The model of sensors that nothing ever switches on."""
+        return OrMixture(np.zeros((len(sensors), 0), bool), [], sensors=sensors)
 
     def observe(self, activity: ArrayLike) -> NDArray[np.bool_]:
         """What noise-free sensors show of ``activity`` (n_samples, n_sources).
@@ -177,7 +211,7 @@ class OrMixture:
         """Names that were made up here match any others; given names must be the same in the same order."""
         if len(sensors) != self.n_sensors:
             raise ModelError(f"the model has {self.n_sensors} sensors, but the data have {len(sensors)}")
-        unnamed = default_sensors(self.n_sensors)
+        unnamed = numbered(self.n_sensors)
         if sensors != self.sensors and unnamed not in (sensors, self.sensors):
             i = next(i for i in range(self.n_sensors) if sensors[i] != self.sensors[i])
             raise ModelError(
@@ -193,6 +227,13 @@ class OrMixture:
         """
         counts = PatternCounts.of(data)
         return float(counts.weights @ self.log_probability(counts))
+
+    def log_likelihood_if_exact(self, data: PatternCounts) -> float | None:
+        """The log-likelihood, or None where a connected group is too large for exact probabilities."""
+        try:
+            return self.log_likelihood(data)
+        except LimitError:
+            return None
 
     def document(self) -> ModelDocument:
         """The model in the plain values of a model file."""
@@ -227,14 +268,21 @@ class OrMixture:
         return to_networkx(self)
 
 
+def in_order(model: OrMixture, value: NDArray[np.float64]) -> tuple[OrMixture, NDArray[np.float64]]:
+    """The model with its sources by falling probability, then by their sensors, and the value of each source.
+
+    >>> model, error = in_order(OrMixture([[1, 1], [0, 1]], [0.2, 0.5]), np.array([0.1, 0.3]))
+    >>> model.probability, error
+    (array([0.5, 0.2]), array([0.3, 0.1]))
+    """
+    keys = [*~model.mixing[::-1], -model.probability]  # the last key counts first; then the first sensor, and so on
+    order = np.lexsort(keys)
+    return model.pick(order), value[order]
+
+
 def load(path: str | Path) -> OrMixture:
     """Read a model file that ``BICA.save``, ``OrMixture.save`` or ``bica fit`` wrote."""
     return OrMixture.load(path)
-
-
-def default_sensors(n_sensors: int) -> tuple[str, ...]:
-    """Names for sensors that came without: x0, x1, ..."""
-    return tuple(f"x{i}" for i in range(n_sensors))
 
 
 def _rebuilt(mixing: Any, probability: Any, noise: Noise, sensors: Any, names: Any) -> OrMixture:

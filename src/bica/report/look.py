@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from bica.report.extra import need_drawing
+from bica.report.pictures import need_drawing
 
 need_drawing()
 import altair as alt  # noqa: E402 (the sentence on what to install comes first)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bica.model.names import told_apart
+import altair as alt
+
 from bica.report import look
 from bica.report.look import Grid, Values, cell_size, heading, layers, marks_at, short_number, styled
-from bica.report.names import harmless
-
-import altair as alt  # isort: skip (look.py says first what to install)
+from bica.text import harmless, told_apart
 
 BOUND = "upper bound"
 

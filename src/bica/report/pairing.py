@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from bica.metrics.matching import matching_cost
-from bica.metrics.pairs import aligned
+from bica.metrics.matching import aligned, matching_cost
 from bica.model.or_mixture import OrMixture
 
 

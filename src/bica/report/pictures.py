@@ -1,18 +1,32 @@
-"""Charts into files: PNG, SVG, or a page of HTML that needs no network."""
+"""Charts into files: PNG, SVG, or a page of HTML that needs no network; the packages that draw are optional."""
 
 from __future__ import annotations
 
 import io
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bica.errors import SettingError
+from bica.errors import MissingExtraError, SettingError
 from bica.output import check_target, write_whole
-from bica.report.extra import need_drawing
 
 if TYPE_CHECKING:
     import altair
+
+PACKAGES = ("altair", "vl_convert")
+
+
+def can_draw() -> bool:
+    """Whether pictures can be made here."""
+    return all(find_spec(package) for package in PACKAGES)
+
+
+def need_drawing() -> None:
+    """Refuse in one sentence where pictures cannot be made."""
+    if not can_draw():
+        raise MissingExtraError('pictures need two more packages; install them with: pip install "bica[report]"')
+
 
 FORMATS = (".png", ".svg", ".html")
 PAGE = """<!doctype html>

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.model.names import told_apart
 from bica.report import look
 from bica.report.look import Grid, Values, heading, layers, marks_at, styled
-from bica.report.names import harmless
-
-import altair as alt  # isort: skip (look.py says first what to install)
+from bica.text import harmless, told_apart
 
 SIZE, BESIDE, ROW = 460, 400, 24.0  # pixels: the map, the charts beside it, a line of them
 ROUND = np.linspace(0, 2 * np.pi, 49)

@@ -1,19 +1,23 @@
-"""What methods without independent sources can say of a model: which rows they covered, counted.
+"""What rivals share: models counted from the rows they cover, and the best of many random starts.
 
 The probability of a source is the share of the rows in which the method switched it on. That describes the fit; it
 is no estimate, since a source hidden behind others is counted as silent or not as the method pleases.
 """
 
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
-from bica.errors import LimitError, SettingError
+from bica.errors import BicaWarning, SettingError
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
+from bica.progress import report
 
 NoiseSetting = Noise | Literal["estimate"]
 MOST_FLIPS = 0.49
@@ -37,9 +41,9 @@ def counted_fit(
     if noise == "estimate":
         noise = Noise.flips(flip_share(data, mixing, activity))
     model = OrMixture(mixing[:, used], np.minimum(probability[used], 1.0), noise, sensors=data.sensors)
-    model = model.pick(model.order())
+    model = model.in_order()
     return Fit(
-        model, method=method, n_samples=data.n_samples, log_likelihood=log_likelihood_if_exact(model, data), **told
+        model, method=method, n_samples=data.n_samples, log_likelihood=model.log_likelihood_if_exact(data), **told
     )
 
 
@@ -55,14 +59,6 @@ def flip_share(data: PatternCounts, mixing: NDArray[np.bool_], activity: NDArray
     return float(min(max(wrong, 0.5) / (data.n_samples * data.n_sensors), MOST_FLIPS))
 
 
-def log_likelihood_if_exact(model: OrMixture, data: PatternCounts) -> float | None:
-    """The log-likelihood, or None where a connected group is too large for exact probabilities."""
-    try:
-        return model.log_likelihood(data)
-    except LimitError:
-        return None
-
-
 def check_noise(noise: NoiseSetting, method: str) -> None:
     """Refuse noise of a kind that the method does not know."""
     if noise != "estimate" and not isinstance(noise, Noise):
@@ -76,3 +72,54 @@ def told_number(n_sources: int | None, method: str) -> int:
     if n_sources < 1:
         raise SettingError(f"{method} cannot look for {n_sources} sources; give n_sources from 1 up")
     return n_sources
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Where one start ended."""
+
+    mixing: NDArray[np.bool_]  # (n_sensors, n_sources)
+    activity: NDArray[np.bool_]  # (n_patterns, n_sources)
+    noise: NoiseSetting  # what the method found, or "estimate" if it looks at none
+    score: float  # what the method lowers, comparable between starts
+    trace: Mapping[str, list[float]]  # "objective" step by step, and what it depended on
+    converged: bool
+
+
+def fit_best_start(
+    method: str,
+    data: PatternCounts,
+    start: Callable[[int, np.random.Generator], Attempt],
+    n_init: int,
+    rng: np.random.Generator,
+) -> Fit:
+    """Run ``n_init`` starts, each with chance of its own, and keep the lowest score, on ties the earlier start.
+
+    Ctrl-C keeps the starts that are done; before the first one is, it passes.
+    """
+    if n_init < 1:
+        raise SettingError(f"{method} needs at least one start, but n_init is {n_init}")
+    attempts: list[Attempt] = []
+    report(f"starts of {method}", 0, n_init)
+    for number, stream in enumerate(rng.spawn(n_init)):
+        try:
+            attempts.append(start(number, stream))
+        except KeyboardInterrupt:
+            if not attempts:
+                raise
+            warnings.warn("interrupted: this is the best of the starts so far", BicaWarning, stacklevel=3)
+            break
+        report(f"starts of {method}", number + 1, n_init)
+    best = min(attempts, key=lambda attempt: attempt.score)
+    interrupted = len(attempts) < n_init
+    return counted_fit(
+        method,
+        data,
+        best.mixing,
+        best.activity,
+        best.noise,
+        n_iter=len(best.trace["objective"]),
+        converged=best.converged and not interrupted,
+        diagnostics={"scores": [attempt.score for attempt in attempts], **best.trace}
+        | ({"interrupted": True} if interrupted else {}),
+    )

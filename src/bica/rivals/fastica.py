@@ -13,8 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from bica.data.patterns import PatternCounts
 from bica.errors import DataError
 from bica.model.fit import Fit
-from bica.rivals.counted import NoiseSetting, check_noise, counted_fit, told_number
-from bica.rivals.starts import Attempt, fit_best_start
+from bica.rivals.counted import Attempt, NoiseSetting, check_noise, counted_fit, fit_best_start, told_number
 
 GAUSSIAN = 0.374567  # mean of log cosh under the standard normal law
 

@@ -11,10 +11,9 @@ from bica.data.chunks import packed, unpacked
 from bica.data.patterns import PatternCounts
 from bica.errors import SettingError
 from bica.kernels.bits import Words
-from bica.kernels.concepts import covered_by_smaller, grow_concept
+from bica.kernels.rivals.concepts import covered_by_smaller, grow_concept
 from bica.model.fit import Fit
-from bica.rivals.counted import NoiseSetting, check_noise
-from bica.rivals.starts import Attempt, fit_best_start
+from bica.rivals.counted import Attempt, NoiseSetting, check_noise, fit_best_start
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,12 +11,19 @@ from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
 from bica.errors import LimitError, SettingError
-from bica.kernels.assignment import assign, best_sets, improve_quiet, noise_weights, quiet_chances
 from bica.kernels.bits import Cells
+from bica.kernels.rivals.assignment import assign, best_sets, improve_quiet, noise_weights, quiet_chances
 from bica.model.fit import Fit
 from bica.model.noise import Noise
-from bica.rivals.counted import MOST_FLIPS, NoiseSetting, check_noise, nothing_found, told_number
-from bica.rivals.starts import Attempt, fit_best_start
+from bica.rivals.counted import (
+    MOST_FLIPS,
+    Attempt,
+    NoiseSetting,
+    check_noise,
+    fit_best_start,
+    nothing_found,
+    told_number,
+)
 
 Rates = tuple[float, float]  # false alarms and misses
 TABLE_CELLS = 1 << 25  # sets times sensors; three such tables of numbers are kept
@@ -94,7 +101,7 @@ class Annealing:
     def run(self, number: int, rng: np.random.Generator) -> Attempt:
         """Cool down from the first temperature of this start to the last."""
         temperatures = self.settings.first_temperatures
-        state = State(self, self._first_chances(rng), self._first_rates())
+        state = AnnealingState(self, self._first_chances(rng), self._first_rates())
         trace: dict[str, list[float]] = {"objective": [], "temperature": []}
         temperature = max(temperatures[number % len(temperatures)], self.settings.end_temperature)
         while temperature > self.settings.end_temperature:
@@ -116,7 +123,7 @@ class Annealing:
         false_alarm, miss = (float(rate[0]) for rate in given.rates(1))
         return max(false_alarm, self.least_rate), max(miss, self.least_rate)
 
-    def next_rates(self, state: State) -> Rates:
+    def next_rates(self, state: AnnealingState) -> Rates:
         """The noise that explains the present assignments best, one step of it."""
         if self.settings.noise != "estimate":
             return state.rates
@@ -126,7 +133,7 @@ class Annealing:
         false_alarm, miss = np.broadcast_to(rates, 2).tolist()
         return false_alarm, miss
 
-    def _attempt(self, state: State, trace: dict[str, list[float]], converged: bool) -> Attempt:
+    def _attempt(self, state: AnnealingState, trace: dict[str, list[float]], converged: bool) -> Attempt:
         """Chances below one half become links, noise takes over what is left, and every row gets its best set."""
         reached = state.quiet_one < 0.5
         quiet_chances(np.where(reached, 0.0, 1.0), self.without, state.quiet)
@@ -138,7 +145,7 @@ class Annealing:
         return Attempt(np.ascontiguousarray(reached.T), activity, noise, score, trace, converged)
 
 
-class State:
+class AnnealingState:
     """The present chances, noise and shares of a start, which one step after the other improves."""
 
     def __init__(self, task: Annealing, quiet_one: NDArray[np.float64], rates: Rates) -> None:

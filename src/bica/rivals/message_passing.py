@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
 from bica.errors import LimitError, SettingError
-from bica.kernels.messages import answer_cells, gather_answers
+from bica.kernels.rivals.messages import answer_cells, gather_answers
 from bica.model.fit import Fit
-from bica.rivals.counted import NoiseSetting, check_noise, nothing_found, told_number
-from bica.rivals.starts import Attempt, fit_best_start
+from bica.rivals.counted import Attempt, NoiseSetting, check_noise, fit_best_start, nothing_found, told_number
 
 MESSAGES = 1 << 27  # numbers of each of the four kinds: one gigabyte
 LEAST_RATE = 1e-6  # of the channel: evidence stays finite

@@ -6,10 +6,8 @@
 ((100, 6), (100, 10))
 """
 
-from bica.simulate.activity import markov_activity
-from bica.simulate.problem import Problem, simulate
-from bica.simulate.random_networks import random_network
-from bica.simulate.topologies import EVALUATION, TOPOLOGIES, Evaluation, topology
+from bica.simulate.networks import EVALUATION, TOPOLOGIES, Evaluation, random_network, topology
+from bica.simulate.problem import Problem, markov_activity, simulate
 
 __all__ = [
     "EVALUATION",

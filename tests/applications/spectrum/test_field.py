@@ -3,11 +3,10 @@ import json
 import numpy as np
 import pytest
 
-from bica.applications.spectrum import Field, Propagation, Slots, locate, random_field, random_traffic
+from bica.applications.spectrum import Field, Propagation, locate, random_field, random_traffic
 from bica.applications.spectrum.field_files import field_text, read_field
-from bica.applications.spectrum.placed import PlacedUsers
-from bica.applications.spectrum.survey import draw_survey
-from bica.applications.spectrum.traffic import Traffic
+from bica.applications.spectrum.placing import PlacedUsers
+from bica.applications.spectrum.survey import Traffic, draw_survey
 from bica.errors import DataError, SettingError
 from bica.model.or_mixture import OrMixture
 
@@ -135,10 +134,3 @@ class TestFiles:
     def test_a_missing_file_is_named(self, tmp_path):
         with pytest.raises(DataError, match="cannot be read"):
             read_field(tmp_path / "nowhere.csv")
-
-
-def test_slots_keep_their_order_and_what_was_missing():
-    slots = Slots.of([[0, 1], [np.nan, 0], [1, 1]])
-    assert slots.words.ravel().tolist() == [2, 0, 3]
-    assert slots.observed.ravel().tolist() == [3, 2, 3]
-    assert slots.counts().n_samples == 3

@@ -12,7 +12,7 @@ from bica.data.captures.packets import CaptureState
 from bica.data.captures.read import add_capture, read_capture
 from bica.data.slots.store import event_store
 from bica.errors import DataError
-from bica.kernels.packets import radiotap_fields
+from bica.kernels.captures.packets import radiotap_fields
 from tests.reference import capture_writer as writer
 
 NOW = 1_700_000_000
@@ -113,8 +113,7 @@ def test_a_broken_radiotap_header_is_counted_and_the_packet_kept(tmp_path):
 
 def test_small_pieces_and_small_batches_change_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(pieces, "PIECE", 7)
-    for module in ("pcap", "pcapng"):
-        monkeypatch.setattr(f"bica.data.captures.{module}.BATCH", 2)
+    monkeypatch.setattr(pieces, "BATCH", 2)
     assert read(tmp_path / "a.pcapng", ng())[0] == expected()
     monkeypatch.setattr(pieces, "PIECE", 30)
     rows, state = read(tmp_path / "a.pcap", writer.pcap(PLAIN))

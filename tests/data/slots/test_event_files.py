@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.data.slots.event_files import EventColumns
+from bica.data.slots.event_files import EventColumns, add_files
 from bica.data.slots.grid import slot_grid
-from bica.data.slots.ingest import add_files
-from bica.data.slots.lengths import in_words, microseconds
-from bica.data.slots.moments import moment_given, written
+from bica.data.slots.moments import in_words, microseconds, moment_given, written
 from bica.data.slots.store import event_store
 from bica.errors import DataError, SettingError
 

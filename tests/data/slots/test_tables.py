@@ -7,11 +7,9 @@ from hypothesis import strategies as st
 
 from bica.data.chunks import MISSING
 from bica.data.slots import tables
-from bica.data.slots.grid import SlotGrid
-from bica.data.slots.outages import Outages
+from bica.data.slots.grid import Outages, SlotGrid
 from bica.data.slots.store import event_store
-from bica.data.slots.tables import TableCounts, plan_tables, slot_cells
-from bica.data.slots.tally import clocks_that_went_back, tally
+from bica.data.slots.tables import TableCounts, clocks_that_went_back, plan_tables, slot_cells, tally
 from tests.reference import slow_slots
 
 NAMES = ["a", "b", "c"]

@@ -1,27 +1,23 @@
 """Separating the users of a radio spectrum: who is there, roughly where, and when the spectrum is free.
 
 >>> import numpy as np
+>>> from bica.data.rows import Rows
 >>> rng = np.random.default_rng(1)
 >>> survey = draw_survey(random_field(6, rng), random_traffic(6, rng), 2000, 0.0, rng)
->>> found = learn_users(Slots.of(survey.problem.rows)).model
+>>> found = learn_users(Rows.of(survey.problem.rows)).model
 >>> found.n_sources == survey.problem.model.n_sources
 True
 """
 
-from bica.applications.spectrum.field import Field, random_field
-from bica.applications.spectrum.holes import free_share, quiet_share
+from bica.applications.spectrum.field import Field, Propagation, random_field
 from bica.applications.spectrum.learning import learn_users
-from bica.applications.spectrum.locating import Region, locate
-from bica.applications.spectrum.propagation import Propagation
-from bica.applications.spectrum.slots import Slots
-from bica.applications.spectrum.survey import Survey, draw_survey
-from bica.applications.spectrum.traffic import Traffic, random_traffic
+from bica.applications.spectrum.placing import Region, free_share, locate, quiet_share
+from bica.applications.spectrum.survey import Survey, Traffic, draw_survey, random_traffic
 
 __all__ = [
     "Field",
     "Propagation",
     "Region",
-    "Slots",
     "Survey",
     "Traffic",
     "draw_survey",

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bica.applications.spectrum.field import Field
-from bica.applications.spectrum.propagation import Propagation
-from bica.applications.spectrum.traffic import Traffic
+from bica.applications.spectrum.field import Field, Propagation
+from bica.applications.spectrum.survey import Traffic
 from bica.errors import BicaError, DataError
 
 SCHEMA, VERSION = "bica-field", 1

@@ -8,10 +8,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.captures import pcapng
-from bica.data.captures.packets import CaptureState, Packets, open_bytes, pieces_of
-from bica.data.captures.pcap import HEADER, PcapHeader, read_pcap
-from bica.data.captures.pcapng import read_pcapng
+from bica.data.captures.packets import (
+    HEADER,
+    PCAPNG_MAGIC,
+    CaptureState,
+    Packets,
+    PcapHeader,
+    open_bytes,
+    pieces_of,
+    read_pcap,
+    read_pcapng,
+)
 from bica.data.slots.store import EventStore
 from bica.errors import DataError
 from bica.progress import tracked
@@ -36,7 +43,7 @@ def read_capture(path: Path, state: CaptureState) -> Iterator[Packets]:
         pieces = pieces_of(file)
         start = next(pieces)
         header = PcapHeader.of(start)
-        if header is None and start[:4] != pcapng.MAGIC:
+        if header is None and start[:4] != PCAPNG_MAGIC:
             short = "it is empty" if not start else f"its first {min(len(start), HEADER)} bytes are no header of either"
             raise DataError(f"{path} is no capture in pcap or pcapng: {short}")
         everything = tracked(chain([start], pieces), f"reading {path.name}")

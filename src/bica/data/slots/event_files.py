@@ -1,21 +1,28 @@
-"""Event logs as the engine reads them: CSV, JSON lines and Parquet, a line an event."""
+"""Event logs and captures into the store of events: CSV, JSON lines and Parquet with one event per line, pcap."""
 
 # ruff: noqa: S608 - only our own names, quoted paths and quoted text enter a query
 
-from collections.abc import Iterator
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
-from bica.data.compression import Compression, check_whole
-from bica.data.csv_lines import layout_of
-from bica.data.engine import path_literal, plain, text_literal
-from bica.data.files import Kind
-from bica.data.lines import TextLines
+from bica.data.captures.packets import HEADER, PCAPNG_MAGIC, PcapHeader, open_bytes
+from bica.data.captures.read import Sniffer, add_capture, is_capture
+from bica.data.readers.csv import layout_of
+from bica.data.readers.engine import path_literal, plain, text_literal
+from bica.data.readers.lines import Compression, TextLines, check_whole
 from bica.data.slots.moments import Unit, microseconds_sql, unit_of_size
 from bica.data.slots.store import EventStore
+from bica.data.tables import Kind, check_file, kind_inside, kind_of, speaking_of_standard_input
 from bica.errors import DataError
+from bica.progress import tracked
 
 FIRST_ROWS = 1000  # a look at these tells the keys of JSON lines, and the unit of times that are numbers
 CHANNEL = "channel"
@@ -160,3 +167,51 @@ def _troubles(names: list[str], cells: tuple[str | None, ...]) -> Iterator[str]:
 
 def _what_to_do(n_bad: int) -> str:
     return f"mend it, or leave such events out with --skip-bad ({n_bad} in this file)"
+
+
+def add_files(
+    store: EventStore,
+    paths: Sequence[str],
+    columns: EventColumns | None = None,
+    *,
+    sniffer: Sniffer = "file",
+    skip_bad: bool = False,
+) -> dict[str, dict[str, int]]:
+    """Put the events of all files into the store; returns what was read and skipped of each capture, by its path.
+
+    A path that ends in .pcap, .pcapng or .cap (also with .gz behind) is a capture; a single dash is standard input.
+    """
+    captures = {}
+    for file, path in enumerate(tracked(paths, "reading events", len(paths))):
+        with _on_disk(path) as here:
+            if is_capture(here) or (path == "-" and _starts_like_a_capture(here)):
+                check_file(here)
+                captures[path] = add_capture(store, file, here, sniffer)
+            elif path == "-":
+                add_event_log(store, file, here, kind_inside(here), columns or EventColumns(), skip_bad=skip_bad)
+            else:
+                check_file(here)
+                add_event_log(store, file, here, kind_of(here), columns or EventColumns(), skip_bad=skip_bad)
+    return captures
+
+
+@contextmanager
+def _on_disk(path: str) -> Iterator[Path]:
+    """The file itself; standard input becomes one for a while."""
+    if path != "-":
+        yield Path(path)
+        return
+    with tempfile.TemporaryDirectory(prefix="bica-") as folder:
+        here = Path(folder) / "stdin"
+        with open(here, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        with speaking_of_standard_input(here):
+            yield here
+
+
+def _starts_like_a_capture(path: Path) -> bool:
+    if not os.path.getsize(path):
+        return False
+    with open_bytes(path) as file:
+        start = file.read(HEADER)
+    return start.startswith(PCAPNG_MAGIC) or PcapHeader.of(start) is not None

@@ -13,7 +13,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.engine import Row, ctrl_c_passing, plain
+from bica.data.readers.engine import Row, ctrl_c_passing, plain
 from bica.data.slots.moments import set_zone
 from bica.errors import DataError
 

@@ -1,4 +1,4 @@
-"""New candidate sources from ones that no source explains."""
+"""New candidate sources from ones that no source explains, and from what few distinct rows have in common."""
 
 from __future__ import annotations
 
@@ -7,14 +7,56 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.estimate.rows.closures import closures
+from bica.data.chunks import packed, unpacked
 from bica.estimate.rows.explained import Explained
-from bica.estimate.rows.parts import ranges
-from bica.estimate.rows.pool import Column, Forbidden, Numbers, Pool, Price, as_columns, as_lists, joined
+from bica.estimate.rows.pool import (
+    Column,
+    Forbidden,
+    Numbers,
+    Price,
+    RowPool,
+    RowTable,
+    as_columns,
+    as_lists,
+    joined,
+    ranges,
+)
 from bica.kernels.bits import Words, pack_sparse
-from bica.kernels.rows_births import accept_columns, find_seeds, grow_columns
-from bica.kernels.rows_lists import Lists, turned
+from bica.kernels.rows.births import accept_columns, closure_areas, find_seeds, grow_columns
+from bica.kernels.rows.lists import Lists, turned
 from bica.threads import in_threads
+
+FEW_ROWS, MOST = 400, 20_000
+
+
+def has_few_rows(table: RowTable) -> bool:
+    """Whether there are so few distinct rows that all their intersections can be looked at."""
+    return table.n_rows <= FEW_ROWS
+
+
+def closures(table: RowTable, left: Words, *, lone: bool) -> list[tuple[float, Column]]:
+    """Rows, unexplained parts of rows and intersections of two of either, with the area of each.
+
+    Single sensors are among them only if ``lone``. Only for few distinct rows; ``left`` are the unexplained ones.
+    """
+    if not has_few_rows(table):
+        return []
+    alone = packed(np.eye(table.n_sensors, dtype=np.uint8)) if lone else table.words[:0]
+    sets = np.unique(np.concatenate([_intersections(table.words), _intersections(left), alone]), axis=0)
+    sets = sets[sets.any(axis=1)]
+    areas = closure_areas(sets, table.words, left, table.cells.weights)
+    best = np.argsort(-areas, kind="stable")[:MOST]
+    best = best[areas[best] > 0]
+    columns = [tuple(np.flatnonzero(row).tolist()) for row in unpacked(sets[best], table.n_sensors)]
+    # of two sets that explain as much the smaller one: it promises less
+    ranked = [(area - 0.01 * len(column), column) for area, column in zip(areas[best].tolist(), columns, strict=True)]
+    return [candidate for candidate in ranked if lone or len(candidate[1]) > 1]
+
+
+def _intersections(words: Words) -> Words:
+    rows = np.unique(words, axis=0)
+    return np.unique(np.concatenate([rows[k] & rows[k:] for k in range(len(rows))]), axis=0)
+
 
 PARTNERS, SURPRISE = 6, 5.0
 FEW_SAMPLES = 1000  # below, a surprise is hard to come by: every pair that is on together is a seed
@@ -27,7 +69,7 @@ MOST_OF_IT = 0.8  # of its sensors must be on where a new source explains the on
 
 def births(
     state: Explained, price: Price, least: float, rng: np.random.Generator, forbidden: Forbidden | None = None
-) -> Pool:
+) -> RowPool:
     """Sources that pay by explaining what is left: pairs that are on together too often, and what grows of them.
 
     ``least`` is the weight of the rows that a source needs. With few distinct rows, their intersections are tried too.
@@ -52,7 +94,7 @@ def births(
     )
     born = np.flatnonzero(explained)
     chances = np.maximum(explained[born] / table.n_samples, RAREST_BIRTH)
-    return Pool.of([columns[k] for k in born.tolist()], np.minimum(chances, 0.5).tolist())
+    return RowPool.of([columns[k] for k in born.tolist()], np.minimum(chances, 0.5).tolist())
 
 
 def _grown(

@@ -1,4 +1,4 @@
-"""A table together with the sources that explain it, row by row."""
+"""A table together with the sources that explain it, row by row, and what a covered sensor says by showing 1 or 0."""
 
 from __future__ import annotations
 
@@ -7,15 +7,61 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.estimate.rows.evidence import Evidence
-from bica.estimate.rows.parts import ranges
-from bica.estimate.rows.pool import Numbers, Pool, Price, joined
-from bica.estimate.rows.table import RowTable
-from bica.kernels.rows_coverage import Coverage, cover_rows, gain_of_rows
-from bica.kernels.rows_decoding import Activity, decode_rows
-from bica.kernels.rows_gains import Sources
-from bica.kernels.rows_lists import Lists, spliced, turned
+from bica.estimate.rows.pool import Numbers, Price, RowPool, RowTable, joined, ranges
+from bica.kernels.rows.decoding import Activity, decode_rows
+from bica.kernels.rows.gains import Coverage, Sources, cover_rows, gain_of_rows
+from bica.kernels.rows.lists import Lists, spliced, turned
+from bica.model.noise import Noise
 from bica.threads import in_threads
+
+LEAST, MOST = 1e-5, 0.3  # rates are taken to lie in between: a cell that must not err would forbid every neighbour
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """Rates of each sensor, known or one unknown flip rate for all.
+
+    >>> Evidence.of(0.1, 2).one.round(2)
+    array([2.2, 2.2])
+    """
+
+    false_alarm: NDArray[np.float64]  # (n_sensors,)
+    miss: NDArray[np.float64]  # (n_sensors,)
+    known: bool
+
+    @classmethod
+    def of(cls, noise: Noise | float, n_sensors: int) -> Evidence:
+        """From known noise, or from a first guess of one flip rate."""
+        known = isinstance(noise, Noise)
+        false_alarm, miss = noise.rates(n_sensors) if isinstance(noise, Noise) else Noise.flips(noise).rates(n_sensors)
+        return cls(np.maximum(false_alarm, LEAST), np.maximum(miss, LEAST), known)
+
+    @property
+    def one(self) -> NDArray[np.float64]:
+        """How much a covered sensor that shows 1 speaks for the sources that are on."""
+        return np.log1p(-self.miss) - np.log(self.false_alarm)
+
+    @property
+    def zero(self) -> NDArray[np.float64]:
+        """The same for one that shows 0: negative."""
+        return np.log(self.miss) - np.log1p(-self.false_alarm)
+
+    @property
+    def flip_rate(self) -> float:
+        """Both rates averaged over the sensors."""
+        return float(np.mean(self.false_alarm) + np.mean(self.miss)) / 2
+
+    @property
+    def hopeless(self) -> float:
+        """A gain from which a source does not become useful, whatever else is switched on."""
+        return 2.5 * float(np.mean(self.zero)) - 3.0
+
+    def with_rate(self, rate: float) -> Evidence:
+        """With this flip rate, unless the noise is known."""
+        if self.known:
+            return self
+        return Evidence.of(float(np.clip(rate, LEAST, MOST)), self.miss.size)
+
 
 ENOUGH_CELLS = 1000.0  # covered cells from which on they tell the flip rate
 
@@ -25,7 +71,7 @@ class Explained:
     """The sources that were on in each row."""
 
     table: RowTable
-    pool: Pool
+    pool: RowPool
     evidence: Evidence
     activity: Activity
     n_jobs: int
@@ -96,7 +142,7 @@ class Explained:
             evidence = evidence.with_rate((float(covered.zeros.sum()) + 0.5) / (n_cells + 1))
         return self._valued(pool, evidence)
 
-    def _valued(self, pool: Pool, evidence: Evidence) -> Explained:
+    def _valued(self, pool: RowPool, evidence: Evidence) -> Explained:
         """The same activity, with other probabilities and another noise."""
         sources, active = pool.sources(evidence.one, evidence.zero), self.activity.active
 
@@ -149,7 +195,7 @@ def decode(
     )
 
 
-def unexplained(table: RowTable, evidence: Evidence, pool: Pool, n_jobs: int) -> Explained:
+def unexplained(table: RowTable, evidence: Evidence, pool: RowPool, n_jobs: int) -> Explained:
     """The table with no source on in any row yet."""
     nothing = Activity(
         Lists(np.zeros(table.n_rows + 1, np.int64), np.empty(0, np.int32)), np.empty(0), np.zeros(table.n_rows)

@@ -1,4 +1,4 @@
-"""Candidate sources: which sensors each reaches, how often it is on, and what may not be touched."""
+"""The table and the candidate sources as the row-based learner wants them: everything as lists."""
 
 from __future__ import annotations
 
@@ -10,8 +10,91 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from bica.kernels.rows_gains import Sources
-from bica.kernels.rows_lists import Lists, taken, turned
+from bica.data.chunks import all_observed
+from bica.data.patterns import PatternCounts
+from bica.kernels.bits import Words
+from bica.kernels.rows.gains import RowCells, Sources
+from bica.kernels.rows.lists import Lists, list_bits, taken, turned
+
+ROWS_A_PART = 1024
+
+
+def ranges(rows: NDArray[np.int64], size: int = ROWS_A_PART) -> list[NDArray[np.int64]]:
+    """The rows in parts of at most ``size``; one empty part if there are none.
+
+    >>> [part.tolist() for part in ranges(np.arange(5), 2)]
+    [[0, 1], [2, 3], [4]]
+    """
+    return [rows[begin : begin + size] for begin in range(0, max(1, rows.size), size)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowTable:
+    """Distinct rows with their weights. Memory goes with the ones and, 64 to a word, the cells.
+
+    >>> table = RowTable.of(PatternCounts.of([[0, 1, 1], [1, 0, 0], [0, 1, 1]]))
+    >>> table.cells.ones.items, table.cells.weights
+    (array([0, 1, 2], dtype=int32), array([1., 2.]))
+    """
+
+    n_sensors: int
+    cells: RowCells
+    words: Words  # (n_rows, n_words), the same ones as bits
+    seen: Words  # like words, the cells that were observed; no rows if all were
+    ones_of: Lists  # the rows in which each sensor is on
+
+    @classmethod
+    def of(cls, data: PatternCounts) -> RowTable:
+        """The table behind these counts; cells that were not observed say nothing for or against a source."""
+        if data.observed is None:
+            seen, gap_words = np.zeros((0, data.patterns.shape[1]), np.uint64), np.zeros_like(data.patterns)
+        else:
+            seen, gap_words = data.observed, ~data.observed & all_observed(data.n_sensors)
+        ones, gaps = list_bits(data.patterns, data.n_sensors), list_bits(gap_words, data.n_sensors)
+        cells = RowCells(ones, gaps, data.weights)
+        return cls(data.n_sensors, cells, data.patterns, seen, turned(ones, data.n_sensors))
+
+    @property
+    def n_rows(self) -> int:
+        """How many distinct rows there are."""
+        return self.cells.weights.size
+
+    @property
+    def n_samples(self) -> float:
+        """How many rows there are, or the sum of their weights."""
+        return float(self.cells.weights.sum())
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """The numbers of all distinct rows."""
+        return np.arange(self.n_rows)
+
+    def ones(self) -> NDArray[np.float64]:
+        """How often each sensor is on: (n_sensors,)."""
+        return self.added_up(self.cells.ones)
+
+    def times_seen(self) -> NDArray[np.float64]:
+        """In how many rows each sensor was observed: (n_sensors,)."""
+        return self.n_samples - self.added_up(self.cells.gaps)
+
+    def added_up(self, lists: Lists) -> NDArray[np.float64]:
+        """The weight of the rows whose list of sensors holds each sensor: (n_sensors,)."""
+        weights = np.repeat(self.cells.weights, np.diff(lists.start))
+        return np.bincount(lists.items, weights=weights, minlength=self.n_sensors).astype(float)
+
+    def sample(self, n_samples: int, rng: np.random.Generator) -> RowTable:
+        """So many rows drawn from these, without replacement if the weights are counts."""
+        weights = self.cells.weights
+        if (weights == np.rint(weights)).all():
+            drawn = rng.multivariate_hypergeometric(weights.astype(np.int64), n_samples, method="marginals")
+        else:
+            drawn = rng.multinomial(n_samples, weights / weights.sum())
+        kept = np.flatnonzero(drawn)
+        ones, gaps = taken(self.cells.ones, kept), taken(self.cells.gaps, kept)
+        cells = RowCells(ones, gaps, drawn[kept].astype(float))
+        seen = self.seen[kept] if self.seen.size else self.seen
+        return RowTable(self.n_sensors, cells, self.words[kept], seen, turned(ones, self.n_sensors))
+
 
 Numbers = NDArray[np.float64]
 Column = tuple[int, ...]
@@ -58,10 +141,10 @@ def as_columns(lists: Lists) -> list[Column]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pool:
+class RowPool:
     """Sources with distinct columns.
 
-    >>> pool = Pool.of([(0, 1), (1, 2, 3)], [0.1, 0.2])
+    >>> pool = RowPool.of([(0, 1), (1, 2, 3)], [0.1, 0.2])
     >>> pool.size, pool.widths
     (2, array([2, 3]))
     """
@@ -74,7 +157,7 @@ class Pool:
     @classmethod
     def of(
         cls, columns: Iterable[Sequence[int]] = (), probability: Iterable[float] = (), *, fixed: bool = False
-    ) -> Pool:
+    ) -> RowPool:
         """Sources from their sensors and probabilities."""
         lists, chances = as_lists(columns), np.array(list(probability), float)
         return cls(lists, chances, np.full(chances.size, fixed), np.zeros(chances.size, bool))
@@ -89,26 +172,26 @@ class Pool:
         """How many sensors each source reaches."""
         return np.diff(self.columns.start)
 
-    def plus(self, other: Pool) -> Pool:
+    def plus(self, other: RowPool) -> RowPool:
         """These sources and those."""
-        return Pool(
+        return RowPool(
             joined([self.columns, other.columns]),
             np.concatenate([self.probability, other.probability]),
             np.concatenate([self.fixed, other.fixed]),
             np.concatenate([self.held, other.held]),
         )
 
-    def kept(self, chosen: NDArray[np.int64]) -> Pool:
+    def kept(self, chosen: NDArray[np.int64]) -> RowPool:
         """Only the chosen sources, in this order."""
         columns = taken(self.columns, chosen)
-        return Pool(columns, self.probability[chosen], self.fixed[chosen], self.held[chosen])
+        return RowPool(columns, self.probability[chosen], self.fixed[chosen], self.held[chosen])
 
-    def with_probability(self, probability: Numbers) -> Pool:
+    def with_probability(self, probability: Numbers) -> RowPool:
         """The same sources with these probabilities, except where they are known."""
         chances = np.clip(probability, RAREST, MOST_FREQUENT)
         return replace(self, probability=np.where(self.held, self.probability, chances))
 
-    def merged(self) -> Pool:
+    def merged(self) -> RowPool:
         """Without empty columns, and with equal ones as one source, on whenever one of them was; known ones stay."""
         place: dict[Column, int] = {}
         chances = self.probability.copy()

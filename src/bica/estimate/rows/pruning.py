@@ -1,15 +1,48 @@
-"""Dropping sources that do not pay for themselves."""
+"""Dropping sources that do not pay for themselves, after trying what rows are worth without them."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bica.estimate.rows.explained import Explained, decode
 from bica.estimate.rows.pool import Numbers, Price
-from bica.estimate.rows.trials import Trial, try_rows, without
-from bica.kernels.rows_lists import Lists, taken
+from bica.kernels.rows.decoding import Activity
+from bica.kernels.rows.gains import Sources
+from bica.kernels.rows.lists import Lists, taken
 from bica.threads import in_threads
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowTrial:
+    """What became of some rows, and how much more they are worth than before."""
+
+    rows: NDArray[np.int64]
+    activity: Activity
+    gained: float
+
+
+def try_rows(state: Explained, sources: Sources, rows: NDArray[np.int64], *, warm: bool = False) -> RowTrial:
+    """Decode these rows with other sources than those of ``state``, from its activity on if ``warm``."""
+    before = state.activity.active if warm else None
+    activity = decode(state.table, sources, state.evidence, rows, before)
+    gained = float(state.table.cells.weights[rows] @ activity.gain) - state.gain(rows)
+    return RowTrial(rows, activity, gained)
+
+
+def without(sources: Sources, forbidden: NDArray[np.int64] | list[int]) -> Sources:
+    """The same sources, some of which are never on."""
+    log_odds = sources.log_odds.copy()
+    log_odds[forbidden] = -np.inf
+    return sources._replace(log_odds=log_odds)
+
+
+def some_of(rows: NDArray[np.int64], n_most: int) -> NDArray[np.int64]:
+    """About ``n_most`` of the rows, evenly spread, if there are more than twice as many."""
+    return rows[:: rows.size // n_most] if rows.size > 2 * n_most else rows
+
 
 DOUBT, MARGIN = 1.5, 25.0  # decoding overrates what a source is worth: up to here a closer look is taken
 BATCHES = 20
@@ -43,10 +76,10 @@ def _savings(state: Explained, price: Price) -> Numbers:
     return savings
 
 
-def _trials(state: Explained, doubtful: NDArray[np.int64]) -> list[Trial]:
+def _trials(state: Explained, doubtful: NDArray[np.int64]) -> list[RowTrial]:
     sources, rows_of = state.sources(), state.rows_of()
 
-    def drop(source: int) -> Trial:
+    def drop(source: int) -> RowTrial:
         return try_rows(state, without(sources, [source]), _of(rows_of, source), warm=True)
 
     return list(in_threads(drop, doubtful.tolist(), state.n_jobs))
@@ -57,7 +90,7 @@ def _of(lists: Lists, k: int) -> NDArray[np.int64]:
 
 
 def _independent(
-    state: Explained, doubtful: NDArray[np.int64], trials: list[Trial], useless: list[int]
+    state: Explained, doubtful: NDArray[np.int64], trials: list[RowTrial], useless: list[int]
 ) -> NDArray[np.int64]:
     """Those of the useless sources that can go at once: the smallest first, none that another one leans on."""
     size = state.n_on() * state.pool.widths
@@ -71,7 +104,7 @@ def _independent(
     return np.array(sorted(gone), np.int64)
 
 
-def _stepping_in(state: Explained, trial: Trial) -> set[int]:
+def _stepping_in(state: Explained, trial: RowTrial) -> set[int]:
     """Sources that are on more often than before."""
     before = np.bincount(taken(state.activity.active, trial.rows).items, minlength=state.pool.size)
     after = np.bincount(trial.activity.active.items, minlength=state.pool.size)

@@ -11,11 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.estimate.rows.explained import Explained
-from bica.estimate.rows.parts import ranges
-from bica.estimate.rows.pool import MOST_FREQUENT, RAREST, Column, Forbidden, Numbers, Pool, Price, as_columns
-from bica.estimate.rows.trials import some_of, try_rows
-from bica.kernels.rows_lists import Lists
-from bica.kernels.rows_partners import count_overlaps, count_together
+from bica.estimate.rows.pool import (
+    MOST_FREQUENT,
+    RAREST,
+    Column,
+    Forbidden,
+    Numbers,
+    Price,
+    RowPool,
+    as_columns,
+    ranges,
+)
+from bica.estimate.rows.pruning import some_of, try_rows
+from bica.kernels.rows.lists import Lists
+from bica.kernels.rows.votes import count_overlaps, count_together
 from bica.threads import in_threads
 
 SURPRISE, LEAST_TOGETHER, LEAST_SHARE = 4.0, 3.0, 0.3
@@ -106,7 +115,7 @@ def _gains(state: Explained, price: Price, moves: list[Move], unions: list[Colum
     return np.array(list(in_threads(gain, range(len(moves)), state.n_jobs)), float)
 
 
-def _costs(state: Explained, pool: Pool, price: Price) -> Numbers:
+def _costs(state: Explained, pool: RowPool, price: Price) -> Numbers:
     costs: Numbers = price(pool.widths) - state.table.n_samples * np.log1p(-pool.probability)
     return costs
 
@@ -124,8 +133,8 @@ def _rows(rows_of: Lists, move: Move) -> NDArray[np.int64]:
     return np.unique(rows).astype(np.int64)
 
 
-def _moved(state: Explained, moves: list[Move], unions: list[Column], *chances: float) -> Pool:
+def _moved(state: Explained, moves: list[Move], unions: list[Column], *chances: float) -> RowPool:
     """The sources after these moves."""
     gone = [source for move in moves for source in ((move.source, move.other) if move.glue else (move.source,))]
-    new = Pool.of(unions, np.clip(chances, RAREST, MOST_FREQUENT).tolist())
+    new = RowPool.of(unions, np.clip(chances, RAREST, MOST_FREQUENT).tolist())
     return state.pool.kept(np.setdiff1d(np.arange(state.pool.size), gone)).plus(new)

@@ -7,20 +7,68 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bica.errors import SettingError
-from bica.estimate.rows.births import births
-from bica.estimate.rows.closures import has_few_rows
-from bica.estimate.rows.evidence import Evidence
-from bica.estimate.rows.explained import Explained, decode, unexplained
-from bica.estimate.rows.lone import lone_sources
-from bica.estimate.rows.pool import Column, Forbidden, Numbers, Pool, Price, as_columns, two_part_code
+from bica.estimate.rows.births import births, has_few_rows
+from bica.estimate.rows.explained import Evidence, Explained, decode, unexplained
+from bica.estimate.rows.pool import (
+    Column,
+    Forbidden,
+    Numbers,
+    Price,
+    RowPool,
+    RowTable,
+    as_columns,
+    as_lists,
+    two_part_code,
+)
 from bica.estimate.rows.pruning import pruned
 from bica.estimate.rows.repair import repaired
-from bica.estimate.rows.soft import Refit, soft_refit
-from bica.estimate.rows.table import RowTable
-from bica.estimate.rows.votes import same_columns, voted
+from bica.estimate.rows.soft import SoftRefit, soft_refit
+from bica.kernels.rows.votes import vote_columns
 from bica.model.noise import Noise
 from bica.progress import report
 from bica.threads import n_cores
+
+
+def lone_sources(state: Explained, least: float, forbidden: Forbidden | None = None) -> RowPool:
+    """A source for every sensor that is on, where nothing reaches it, clearly more often than false alarms explain."""
+    table, evidence, covered = state.table, state.evidence, state.coverage()
+    free = np.maximum(table.times_seen() - covered.ones - covered.zeros, 0.0)
+    ones, expected = table.ones() - covered.ones, free * evidence.false_alarm
+    z = (ones - expected) / np.sqrt(np.maximum(expected * (1 - evidence.false_alarm), 0.1))
+    clear = 0.5 * z**2 > 2 * np.log(table.n_sensors) + 0.5 * np.log(table.n_samples)
+    have = set(as_columns(state.pool.columns))
+    new = [
+        i
+        for i in np.flatnonzero((z > 0) & clear & (ones - expected >= least)).tolist()
+        if (i,) not in have and not (forbidden and forbidden((i,)))
+    ]
+    rate = ones[new] / np.maximum(free[new], 1.0)
+    chances = (rate - evidence.false_alarm[new]) / (1 - evidence.false_alarm[new] - evidence.miss[new])
+    return RowPool.of([(i,) for i in new], np.clip(chances, 1e-6, 0.999).tolist())
+
+
+SHARE = 0.7  # of log(n_sensors), the price of a sensor in a column
+
+
+def voted(state: Explained, forbidden: Forbidden | None = None) -> RowPool:
+    """The sources with the sensors that their rows vote for: fragments grow and supersets shrink; equal ones merge."""
+    table, pool = state.table, state.pool
+    covered = state.coverage()
+    free = 1 - (covered.ones + covered.zeros) / table.n_samples
+    columns = vote_columns(
+        pool.columns, state.sources().reaching, state.rows_of(), pool.fixed, table.cells, table.words, table.seen,
+        covered.unexplained, free, state.evidence.one, state.evidence.zero, SHARE * np.log(table.n_sensors),
+    )  # fmt: skip
+    if forbidden:
+        pairs = zip(as_columns(pool.columns), as_columns(columns), strict=True)
+        columns = as_lists([old if forbidden(new) else new for old, new in pairs])
+    return replace(pool, columns=columns).merged()
+
+
+def same_columns(left: RowPool, right: RowPool) -> bool:
+    """Whether both have the same columns, in any order."""
+    return set(as_columns(left.columns)) == set(as_columns(right.columns))
+
 
 VOTES = 3  # decoding and voting in turn, at most so often a round
 
@@ -55,7 +103,7 @@ class RowFit:
 
 def row_rounds(
     table: RowTable,
-    start: Pool,
+    start: RowPool,
     noise: Noise | float,
     rng: np.random.Generator,
     settings: RowSettings | None = None,
@@ -70,7 +118,7 @@ def row_rounds(
     >>> rng = np.random.default_rng(0)
     >>> activity = rng.random((2000, 2)) < 0.1
     >>> rows = activity @ np.array([[1, 1, 1, 0, 0], [0, 0, 1, 1, 1]], bool)
-    >>> fit = row_rounds(RowTable.of(PatternCounts.of(rows)), Pool.of(), 0.02, rng)
+    >>> fit = row_rounds(RowTable.of(PatternCounts.of(rows)), RowPool.of(), 0.02, rng)
     >>> fit.columns, fit.probability.round(1)
     (((0, 1, 2), (2, 3, 4)), array([0.1, 0.1]))
     """
@@ -97,11 +145,11 @@ class Rounds:
         usual = 1.0 if has_few_rows(table) else 3.0
         self.least = usual if settings.least_rows is None else settings.least_rows
         self.first: Rounds | None = None  # on some of the rows, if there are many
-        self.best: Explained | Refit | None = None
+        self.best: Explained | SoftRefit | None = None
         self.highest = -np.inf
         self.converged = False
 
-    def run(self, start: Pool, evidence: Evidence) -> RowFit:
+    def run(self, start: RowPool, evidence: Evidence) -> RowFit:
         """All of it: rounds on some rows, rounds on all, the refit."""
         n_first = self.settings.first_rows
         if self.table.n_samples > 2 * n_first:
@@ -116,7 +164,7 @@ class Rounds:
         self.best = self._refitted(state)
         return self.fit_of(self.best, interrupted=False)
 
-    def settle(self, start: Pool, evidence: Evidence) -> Explained:
+    def settle(self, start: RowPool, evidence: Evidence) -> Explained:
         """Rounds until the columns stay the same."""
         state = self._noted(unexplained(self.table, evidence, start.merged(), self.settings.n_jobs).decoded())
         self.converged = False
@@ -157,7 +205,7 @@ class Rounds:
             state = self._noted(replace(state, pool=pool).decoded())
         return state
 
-    def _refitted(self, state: Explained) -> Refit:
+    def _refitted(self, state: Explained) -> SoftRefit:
         """Soft refit; lone sources need its flip rate, and join a second one."""
         settings = self.settings
         refit = soft_refit(state, (settings.n_burnt + 1) // 2, 2, self.rng)
@@ -166,12 +214,12 @@ class Rounds:
         state = replace(refit.state, pool=refit.state.pool.plus(lone))
         return soft_refit(state, settings.n_burnt, settings.n_used, self.rng)
 
-    def fit_of(self, found: Explained | Refit, *, interrupted: bool) -> RowFit:
+    def fit_of(self, found: Explained | SoftRefit, *, interrupted: bool) -> RowFit:
         """The result as a value; one more decoding tells what it is worth."""
-        state = found.state if isinstance(found, Refit) else found
+        state = found.state if isinstance(found, SoftRefit) else found
         probability = state.pool.probability
-        n_on = found.n_on if isinstance(found, Refit) else probability * self.table.n_samples
-        error = found.probability_error if isinstance(found, Refit) else np.full(state.pool.size, np.nan)
+        n_on = found.n_on if isinstance(found, SoftRefit) else probability * self.table.n_samples
+        error = found.probability_error if isinstance(found, SoftRefit) else np.full(state.pool.size, np.nan)
         activity = decode(self.table, state.sources(), state.evidence, self.table.rows, n_jobs=self.settings.n_jobs)
         objective = replace(state, table=self.table, activity=activity).objective(self.price)
         columns = tuple(as_columns(state.pool.columns))

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.estimate.rows.explained import Explained
-from bica.estimate.rows.parts import ranges
-from bica.estimate.rows.pool import Numbers, joined
-from bica.kernels.rows_decoding import Activity
-from bica.kernels.rows_gains import Sources
-from bica.kernels.rows_lists import Lists
-from bica.kernels.rows_sampling import Sweep, sweep_rows
+from bica.estimate.rows.pool import Numbers, joined, ranges
+from bica.kernels.rows.decoding import Activity
+from bica.kernels.rows.gains import Sources
+from bica.kernels.rows.lists import Lists
+from bica.kernels.rows.sampling import Sweep, sweep_rows
 from bica.progress import tracked
 from bica.threads import in_threads
 
@@ -25,7 +24,7 @@ ROWS_A_PART = 2048
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Refit:
+class SoftRefit:
     """The state with its refitted probabilities and flip rate, and how sure they are."""
 
     state: Explained
@@ -33,7 +32,7 @@ class Refit:
     probability_error: Numbers  # (n_sources,)
 
 
-def soft_refit(state: Explained, n_burnt: int, n_used: int, rng: np.random.Generator) -> Refit:
+def soft_refit(state: Explained, n_burnt: int, n_used: int, rng: np.random.Generator) -> SoftRefit:
     """Sweep ``n_burnt`` times, then ``n_used`` times more and average; time goes with the candidates of the rows."""
     n_on, rates, differing = np.zeros(state.pool.size), [], np.zeros(state.pool.size)
     early: Lists | None = None
@@ -54,7 +53,7 @@ def soft_refit(state: Explained, n_burnt: int, n_used: int, rng: np.random.Gener
     differing = _differing(early, state.activity.active, state.table.cells.weights, state.pool.size)
     pool = state.pool.with_probability((n_on + 0.5) / (state.table.n_samples + 1))
     state = replace(state, pool=pool, evidence=state.evidence.with_rate(float(np.mean(rates))))
-    return Refit(state, n_on, _errors(pool.probability, differing / 2, state.table.n_samples))
+    return SoftRefit(state, n_on, _errors(pool.probability, differing / 2, state.table.n_samples))
 
 
 def _sweep(state: Explained, sources: Sources, seed: np.uint64) -> Sweep:

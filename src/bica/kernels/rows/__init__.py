@@ -1,1 +1,1 @@
-"""Compiled loops over rows, whatever the number of sensors."""
+"""Loops over rows as lists of what is on, for sources of any width."""

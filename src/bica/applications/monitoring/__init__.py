@@ -1,0 +1,1 @@
+"""Which channel each sniffer should watch."""

@@ -1,0 +1,183 @@
+"""Which channel each sniffer should watch: four ways to decide, each reported with how good it is at least.
+
+A user whom the relaxation sees to a part y is seen by lot with chance 1 - prod(1 - z) >= (1 - 1/e) y, so both keep at
+least 1 - 1/e of the bound, the lot on average and the other always.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.applications.monitoring.problem import MonitoringProblem
+from bica.applications.monitoring.relaxation import Relaxation, relax, solve_exactly
+from bica.errors import SettingError
+from bica.progress import tracked
+
+
+def round_by_lot(
+    problem: MonitoringProblem, shares: NDArray[np.float64], n_draws: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """The best of many assignments in which each sniffer draws its channel by its shares."""
+    best, best_value = np.full(problem.n_sniffers, -1), -1.0
+    for _ in tracked(range(n_draws), "rounding", n_draws):
+        drawn = draw(shares, rng)
+        value = problem.value(drawn)
+        if value > best_value:
+            best, best_value = drawn, value
+    return best
+
+
+def draw(shares: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """One channel a sniffer, by lot; -1 where all shares are 0.
+
+    >>> draw(np.array([[0.0, 1.0], [0.0, 0.0]]), np.random.default_rng(0))
+    array([ 1, -1])
+    """
+    chosen = (rng.random((len(shares), 1)) >= shares.cumsum(axis=1)).sum(axis=1)
+    last = shares.shape[1] - 1 - (shares[:, ::-1] > 0).argmax(axis=1)  # rounding errors must not lead past it
+    return np.where(shares.any(axis=1), np.minimum(chosen, last), -1)
+
+
+def expected_value(problem: MonitoringProblem, shares: NDArray[np.float64]) -> float:
+    """What one draw monitors on average."""
+    return float(problem.probability @ (1 - _misses(problem, shares).prod(axis=0)))
+
+
+def round_by_expectation(problem: MonitoringProblem, shares: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Settle one sniffer after the other on the channel that leaves the most to be expected."""
+    misses = _misses(problem, shares)
+    later = np.vstack([np.cumprod(misses[::-1], axis=0)[::-1], np.ones((1, problem.n_users))])
+    unseen = problem.probability.copy()
+    chosen = np.full(problem.n_sniffers, -1)
+    for sniffer in range(problem.n_sniffers):
+        gain = gains(problem, sniffer, unseen * later[sniffer + 1])
+        if gain.max(initial=0.0) > 0:
+            chosen[sniffer] = gain.argmax()
+            unseen[problem.reach[sniffer] & (problem.channel == chosen[sniffer])] = 0
+    return chosen
+
+
+def gains(problem: MonitoringProblem, sniffer: int, worth: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What a sniffer reaches on each channel, where a user is worth so much."""
+    reached = problem.reach[sniffer]
+    return np.bincount(problem.channel[reached], worth[reached], minlength=problem.n_channels).astype(np.float64)
+
+
+def _misses(problem: MonitoringProblem, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The chance that a sniffer does not see a user: (n_sniffers, n_users)."""
+    return np.where(problem.reach, 1 - shares[:, problem.channel], 1.0)
+
+
+def assign_greedily(problem: MonitoringProblem) -> NDArray[np.int64]:
+    """Settle the sniffer and the channel that gain most, again and again: at least half of the best possible.
+
+    >>> assign_greedily(MonitoringProblem([[1, 1], [0, 1]], [0, 1], [0.3, 0.4]))
+    array([ 1, -1])
+    """
+    unseen = problem.probability.copy()
+    chosen = np.full(problem.n_sniffers, -1)
+    gain = np.array([gains(problem, s, unseen) for s in range(problem.n_sniffers)])
+    while gain.max(initial=0.0) > 0:
+        sniffer, channel = np.unravel_index(gain.argmax(), gain.shape)
+        chosen[sniffer] = channel
+        unseen[problem.reach[sniffer] & (problem.channel == channel)] = 0
+        gain = np.array([gains(problem, s, unseen * (chosen[s] < 0)) for s in range(problem.n_sniffers)])
+    return chosen
+
+
+def assign_to_busiest(problem: MonitoringProblem) -> NDArray[np.int64]:
+    """Max, the naive rule: every sniffer watches the channel on which it hears most, whoever else hears it, too."""
+    if not problem.n_channels:
+        return np.full(problem.n_sniffers, -1)
+    return np.where(problem.busy.max(axis=1) > 0, problem.busy.argmax(axis=1), -1)
+
+
+Solver = Literal["exact", "rounding", "derandomised", "greedy", "max"]
+SOLVERS: tuple[Solver, ...] = get_args(Solver)
+N_DRAWS = 200
+TIME_LIMIT = 60.0  # seconds for the exact solution
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assignment:
+    """One channel a sniffer, and what comes of it."""
+
+    problem: MonitoringProblem
+    solver: Solver
+    channel: NDArray[np.int64]  # (n_sniffers,), the place of the channel; -1 where a sniffer is not needed
+    bound: float  # the linear relaxation: no assignment monitors more
+    proven: bool  # whether no other assignment is better
+
+    @property
+    def value(self) -> float:
+        """The expected number of active users that are monitored."""
+        return self.problem.value(self.channel)
+
+    @property
+    def share_of_bound(self) -> float:
+        """The value as a share of the bound; 1 where there is nothing to see."""
+        return min(self.value / self.bound, 1.0) if self.bound > 0 else 1.0
+
+    def watched(self) -> dict[str, str | None]:
+        """The channel of each sniffer by name; None for a sniffer that adds nothing."""
+        names = [None if k < 0 else self.problem.channels[k] for k in self.channel.tolist()]
+        return dict(zip(self.problem.sniffers, names, strict=True))
+
+    def unseen(self) -> list[str]:
+        """The users who are not monitored, the most active first."""
+        missed = np.flatnonzero(~self.problem.seen(self.channel))
+        order = missed[np.argsort(-self.problem.probability[missed], kind="stable")]
+        return [self.problem.users[u] for u in order.tolist()]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return {
+            "solver": self.solver,
+            "value": self.value,
+            "bound": self.bound,
+            "share_of_bound": self.share_of_bound,
+            "proven": self.proven,
+            "assignment": self.watched(),
+            "unseen": self.unseen(),
+        }
+
+
+def assign(
+    problem: MonitoringProblem,
+    solver: Solver = "exact",
+    *,
+    relaxation: Relaxation | None = None,
+    n_draws: int = N_DRAWS,
+    rng: np.random.Generator | None = None,
+    time_limit: float = TIME_LIMIT,
+) -> Assignment:
+    """Decide which channel each sniffer watches, to monitor as many active users as possible.
+
+    ``exact`` solves the integer program; ``rounding`` keeps the best of ``n_draws`` roundings of its linear relaxation
+    by lot, ``derandomised`` rounds once by conditional expectations, and both reach 1 - 1/e of the bound, the first on
+    average; ``greedy`` reaches half of the best; ``max`` puts every sniffer on its busiest channel. ``relaxation``
+    saves solving it again.
+
+    >>> problem = MonitoringProblem([[1, 1, 0], [1, 0, 1]], [0, 1, 1], [0.5, 0.2, 0.3])
+    >>> best = assign(problem)
+    >>> best.watched(), round(best.value, 3), best.unseen()
+    ({'sniffer1': 'channel1', 'sniffer2': 'channel2'}, 0.8, ['user2'])
+    >>> round(assign(problem, "max").value, 3)  # both hear most on the first channel
+    0.5
+    """
+    if solver not in SOLVERS:
+        raise SettingError(f"there is no solver {solver!r}; choose from {', '.join(SOLVERS)}")
+    relaxed = relaxation or relax(problem)
+    proven = False
+    if solver == "exact":
+        channel, proven = solve_exactly(problem, time_limit)
+    elif solver == "rounding":
+        channel = round_by_lot(problem, relaxed.shares, n_draws, rng or np.random.default_rng(0))
+    elif solver == "derandomised":
+        channel = round_by_expectation(problem, relaxed.shares)
+    else:
+        channel = assign_greedily(problem) if solver == "greedy" else assign_to_busiest(problem)
+    proven = proven or problem.value(channel) >= relaxed.bound * (1 - 1e-9)
+    return Assignment(problem, solver, channel, relaxed.bound, proven)

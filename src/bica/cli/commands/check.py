@@ -1,0 +1,47 @@
+"""``bica check``: a table looked at before any fit."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from bica.cli.options import binarize_option, json_option, weights_option
+
+
+@click.command()
+@click.argument("table")
+@click.option("--fit", "with_fit", is_flag=True, help="Learn the sources, too, and judge how well they explain TABLE.")
+@binarize_option
+@weights_option
+@json_option
+def check(
+    table: str, with_fit: bool, binarize: float | dict[str, float] | None, weights: str | None, as_json: bool
+) -> None:
+    """Look at TABLE before any fit: whether hidden sources can explain it, and the cost.
+
+    TABLE is a file as for `bica fit`; a single dash reads CSV from standard input.
+    """
+    import numpy as np
+
+    from bica.cli.screen import print_json, screen_for, waiting
+    from bica.cli.screens.model import show_findings, show_verdict
+    from bica.data.patterns import PatternCounts
+    from bica.diagnose.verdicts import Diagnosis
+    from bica.estimate.likelihood import forecast
+    from bica.methods import method_named
+    from bica.pipeline import learn
+
+    with waiting("looking at the table"):
+        counts = PatternCounts.of(table, sample_weight=weights, binarize=binarize)
+        diagnosis = Diagnosis.of(counts)
+    ahead = forecast(diagnosis.table)
+    if with_fit:
+        with waiting("learning the sources", compiles=False):
+            diagnosis = learn(counts, method_named(ahead.method), np.random.default_rng(0)).diagnosis
+    if as_json:
+        print_json(diagnosis.as_dict() | {"forecast": asdict(ahead)})
+        return
+    show_verdict(screen_for(), diagnosis.as_dict())
+    screen_for().print()
+    show_findings(screen_for(), [*diagnosis.findings(), ahead.sentence])

@@ -1,0 +1,133 @@
+"""``bica decode``: which sources were on, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bica.cli.options import binarize_option, force_option, json_option, output_option, refuse_two_answers
+
+if TYPE_CHECKING:
+    from bica.cli.screens.decoding import Summary
+    from bica.data.rows import Rows
+    from bica.invert.decode import Decoded
+    from bica.invert.solvers import Solver
+    from bica.model.or_mixture import OrMixture
+
+ALWAYS = 1e6  # slots; as good as a stay without end
+SOLVERS = ("auto", "table", "search", "program", "zero-error")
+
+
+@click.command()
+@click.argument("model")
+@click.argument("table")
+@output_option("Write the activity here: .csv or .parquet, or - for CSV on standard output.", required=True)
+@click.option(
+    "--solver",
+    type=click.Choice(SOLVERS),
+    default="auto",
+    show_default=True,
+    help="How to find the most probable activity; zero-error takes the sensors at their word, whatever MODEL says.",
+)
+@click.option("--nearest", is_flag=True, help="Answer rows that no set of sources produces with what comes nearest.")
+@click.option("--temporal", is_flag=True, help="Rows are consecutive slots; decode them together, all in memory.")
+@click.option(
+    "--stay",
+    type=click.FloatRange(min=1),
+    metavar="SLOTS",
+    help="With --temporal: for how many slots on average a source stays on, if MODEL does not know.",
+)
+@binarize_option
+@force_option
+@json_option
+def decode(
+    model: str,
+    table: str,
+    output: str,
+    solver: Solver,
+    nearest: bool,
+    temporal: bool,
+    stay: float | None,
+    binarize: float | dict[str, float] | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Tell which sources of MODEL were on in each row of TABLE.
+
+    One line per row, in the order of TABLE, and one column per source: the most probable activity. A row that no set
+    of sources can produce is left empty and reported. TABLE may be larger than memory; its columns have the names of
+    the model's sensors, in any order.
+    """
+    refuse_two_answers(as_json, output)
+    if temporal and (nearest or solver != "auto"):
+        raise click.UsageError("--temporal has a way of its own to decode; leave out --solver and --nearest.")
+    if stay is not None and not temporal:
+        raise click.UsageError("--stay says how long sources stay on in consecutive slots; give --temporal, too.")
+    if (model, table) == ("-", "-"):
+        raise click.UsageError("MODEL and TABLE cannot both come from standard input; put one in a file.")
+
+    from bica.cli.options import check_outputs, read_model
+    from bica.cli.screen import waiting
+    from bica.cli.screens.decoding import Summary
+    from bica.data.rows import Rows
+    from bica.data.tables import open_table
+    from bica.data.writers import activity_file, check_table_names
+    from bica.invert.decode import decode_table
+    from bica.model.or_mixture import OrMixture
+
+    check_table_names(output)
+    check_outputs(force, output)
+    document = read_model(model)
+    mixture = OrMixture.of_document(document)
+    summary = Summary()
+    try:
+        with waiting("decoding"):
+            opened = open_table(table, binarize=binarize)
+            if temporal:
+                chunks = _in_time(mixture, Rows.of_table(opened), stay or document.fitted)
+            else:
+                chunks = decode_table(mixture, opened, solver=solver, nearest=nearest)
+            with activity_file(output, mixture.source_names(), overwrite=force) as write:
+                for found in chunks:
+                    write(found.activity, found.feasible | nearest)
+                    summary.add(found)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"after {summary.n_rows} rows") from None
+    _tell(summary, mixture.n_sources, output, nearest=nearest, as_json=as_json)
+
+
+def _in_time(model: OrMixture, rows: Rows, stay: float | Mapping[str, Any]) -> Iterator[Decoded]:
+    """All rows together, with the mean stay that was given or learned with MODEL, or else found in the rows."""
+    import numpy as np
+
+    from bica.data.chunks import packed
+    from bica.invert.decode import Decoded, matched_rows
+    from bica.invert.temporal.decode import decode_in_time
+
+    persistence: Any = stay
+    if isinstance(stay, Mapping):
+        learned = stay.get("diagnostics", {}).get("persistence")
+        known = isinstance(learned, list) and len(learned) == model.n_sources
+        persistence = [number or ALWAYS for number in learned] if known else "estimate"
+    ordered = matched_rows(model, rows)
+    found = decode_in_time(model, ordered.words, ordered.seen, persistence=persistence)
+    nothing = np.zeros(len(found.activity))
+    cost = np.where(found.feasible, nothing, np.inf)
+    yield Decoded(packed(found.activity), cost, nothing, (~found.feasible).astype(np.int32), model.n_sources)
+
+
+def _tell(summary: Summary, n_sources: int, output: str, *, nearest: bool, as_json: bool) -> None:
+    from bica.cli.screen import print_json, screen_for
+    from bica.text import harmless
+
+    if as_json:
+        print_json(summary.as_dict() | {"n_sources": n_sources, "activity": output})
+        return
+    screen = screen_for(output)
+    screen.print(f"{summary.n_rows} rows decoded, {n_sources} sources behind them")
+    for sentence in summary.sentences(nearest=nearest):
+        screen.print(sentence, soft_wrap=True)
+    if output != "-":
+        screen.print(harmless(f"activity: {output}"), soft_wrap=True)

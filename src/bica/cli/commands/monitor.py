@@ -1,0 +1,173 @@
+"""``bica monitor``: which channel each sniffer should watch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bica.cli.options import (
+    force_option,
+    json_option,
+    names_between_commas,
+    output_option,
+    refuse_two_answers,
+    seed_option,
+)
+
+if TYPE_CHECKING:
+    from bica.applications.monitoring.assignment import Assignment
+    from bica.applications.monitoring.problem import MonitoringProblem
+
+SOLVERS = ("best", "exact", "rounding", "derandomised", "greedy", "max")
+
+
+def _channels(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """``NAME=FILE``, or a file whose name is that of the channel."""
+    files = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        name, path = (name, path) if equals and not Path(text).exists() else (Path(text).name.split(".")[0], text)
+        if not name or name in files:
+            raise click.BadParameter(f"{text!r}: give every channel a name of its own, as in 6=FILE.")
+        files[name] = path
+    if list(files.values()).count("-") > 1:
+        raise click.BadParameter("standard input can be read once only.")
+    return files
+
+
+@click.command()
+@click.argument("channels", nargs=-1, required=True, callback=_channels, metavar="[NAME=]FILE...")
+@output_option("Write the assignment here: CSV with sniffer and channel; - is standard output.")
+@click.option("--picture", metavar="FILE", help='Draw it: .png, .svg or .html (needs "bica[report]").')
+@click.option(
+    "--solver",
+    type=click.Choice(SOLVERS),
+    default="best",
+    show_default=True,
+    help="How to decide; best tries all and keeps the best.",
+)
+@click.option("--sniffers", callback=names_between_commas, metavar="A,B,...", help="Only these.  [default: all]")
+@click.option("--method", metavar="NAME", default="likelihood", show_default=True, help="How to learn from tables.")
+@click.option(
+    "--draws", type=click.IntRange(min=1), metavar="N", default=200, show_default=True, help="Roundings by lot."
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    default=60.0,
+    show_default=True,
+    help="For the exact solution; afterwards the best one so far counts.",
+)
+@seed_option
+@force_option
+@json_option
+def monitor(
+    channels: dict[str, str],
+    output: str | None,
+    picture: str | None,
+    solver: str,
+    sniffers: tuple[str, ...] | None,
+    method: str,
+    draws: int,
+    time_limit: float,
+    seed: int,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Choose the channel that each sniffer should watch.
+
+    As many active users as possible are to be monitored. There is one FILE a channel: a model (.json), whose sources
+    are the users and whose sensors are the sniffers; or a table of slots, as `bica slots` writes it, from which the
+    users are learned first.
+    """
+    refuse_two_answers(as_json, output, picture)
+
+    import numpy as np
+
+    from bica.applications.monitoring.assignment import SOLVERS, assign
+    from bica.applications.monitoring.relaxation import relax
+    from bica.cli.options import check_outputs, write_file
+    from bica.cli.screen import waiting
+    from bica.cli.screens.monitoring import assignment_csv, tell
+
+    check_outputs(force, output, picture)
+    if picture is not None:
+        _check_picture(picture)
+    with waiting("monitoring"):
+        problem = _problem(channels, sniffers, method, seed)
+    with waiting("monitoring", compiles=False):
+        relaxation = relax(problem)
+        found = [
+            assign(
+                problem,
+                name,
+                relaxation=relaxation,
+                n_draws=draws,
+                rng=np.random.default_rng(seed),
+                time_limit=time_limit,
+            )
+            for name in SOLVERS
+            if solver in ("best", name)
+        ]
+    best = max(
+        found, key=lambda assignment: assignment.value
+    )  # the first of equals: the exact one, if it is among them
+    if output is not None:
+        write_file(output, assignment_csv(best), force)
+    if picture is not None:
+        _draw(found, best, picture, force)
+    tell(found, best, output, as_json=as_json)
+
+
+def _problem(channels: dict[str, str], sniffers: tuple[str, ...] | None, method: str, seed: int) -> MonitoringProblem:
+    """Models as they are, tables learned, in the order in which they were named."""
+    import numpy as np
+
+    from bica.applications.monitoring.problem import MonitoringProblem, heard_share, learn_channels
+    from bica.cli.options import read_model
+    from bica.methods import method_named
+    from bica.model.or_mixture import OrMixture
+
+    models = {
+        name: OrMixture.of_document(read_model(path))
+        for name, path in channels.items()
+        if Path(path).suffix.lower() == ".json"
+    }
+    tables = {name: path for name, path in channels.items() if name not in models}
+    learned = learn_channels(tables, method_named(method), np.random.default_rng(seed))
+    busy = dict(learned.busy)
+    for name, model in models.items():
+        share = heard_share(model.mixing, np.zeros(model.n_sources, np.int64), model.probability, 1)[:, 0]
+        busy[name] = dict(zip(model.sensors, share.tolist(), strict=True))
+    models |= {name: fit.model for name, fit in learned.fits.items()}
+    return MonitoringProblem.of({name: models[name] for name in channels}, sniffers, busy)
+
+
+def _check_picture(picture: str) -> None:
+    from bica.errors import SettingError
+    from bica.report.pictures import FORMATS, need_drawing
+
+    need_drawing()
+    if Path(picture).suffix not in FORMATS:
+        raise SettingError(f"{picture} should end in {', '.join(FORMATS)}, which tells how to draw it")
+
+
+def _draw(found: list[Assignment], best: Assignment, picture: str, force: bool) -> None:
+    from bica.applications.monitoring.assignment import gains
+    from bica.report.monitoring import MonitoringPicture, monitoring_chart
+    from bica.report.pictures import save_picture
+
+    problem = best.problem
+    worth = [gains(problem, sniffer, problem.probability).tolist() for sniffer in range(problem.n_sniffers)]
+    drawn = MonitoringPicture(
+        problem.sniffers,
+        problem.channels,
+        worth,
+        best.channel.tolist(),
+        {assignment.solver: assignment.value for assignment in found},
+        best.bound,
+    )
+    save_picture(monitoring_chart(drawn), picture, overwrite=force)

@@ -1,0 +1,123 @@
+"""What all experiments share: their options, the folder of their results, the means on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from bica.cli.options import json_option
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bica.compare.run import Job, Record
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def experiment_options(folder: str, n_runs: int, quick_runs: int, quick: str) -> Callable[[Function], Function]:
+    """``-o``, ``--runs``, ``--quick``, ``--jobs`` and ``--json``, with this experiment's folder and sizes."""
+    runs = f"Seeds for every cell.  [default: {n_runs}; quick: {quick_runs}]"
+    options = (
+        click.option("-o", "--output", metavar="FOLDER", default=folder, show_default=True, help="Where results go."),
+        click.option("--runs", type=click.IntRange(min=1), metavar="N", help=runs),
+        click.option("--quick", is_flag=True, help=quick),
+        click.option(
+            "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes at a time.  [default: one a core]"
+        ),
+        json_option,
+    )
+
+    def decorated(function: Function) -> Function:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorated
+
+
+RESULTS = "results.jsonl"
+
+
+def run_in_folder(plan: Sequence[Job], output: str, n_jobs: int | None) -> list[Record]:
+    """Do what is left of the plan with a progress bar; the records, which are also a table in the folder."""
+    from bica.cli.screen import waiting
+    from bica.compare import run_plan, write_table
+
+    folder = _ready(Path(output))
+    with waiting("evaluating"):
+        records = run_plan(plan, folder / RESULTS, n_jobs=n_jobs)
+    write_table(records, folder / "results.csv", overwrite=True)
+    return records
+
+
+def _ready(folder: Path) -> Path:
+    """A new folder, or one that holds the results of an earlier run and nothing that would be lost."""
+    from bica.errors import OutputError
+    from bica.report.pictures import need_drawing
+
+    need_drawing()
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / RESULTS).exists():
+        raise OutputError(f"{folder} holds other files; name a new folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder} cannot be made: {error.strerror or error}") from error
+    return folder
+
+
+def write_figure(output: str, name: str, chart: Any, text: str) -> None:
+    """The figure in every format of pictures, and its numbers as text."""
+    from bica.cli.screen import note, waiting
+    from bica.output import write_whole
+    from bica.report.pictures import FORMATS, save_picture
+
+    folder = Path(output)
+    with waiting("drawing pictures", compiles=False):
+        for ending in FORMATS:
+            save_picture(chart, folder / f"{name}{ending}", overwrite=True)
+        write_whole(folder / f"{name}.md", text + "\n", overwrite=True)
+    note(f"the results and {name}{{{','.join(FORMATS)},.md}} are in {folder}")
+
+
+def table_of(rows: Sequence[Record], column: str) -> Table:
+    """A line for every method and noise level, a column for every value that ``column`` has in the rows."""
+    from rich import box
+    from rich.table import Table
+
+    titles = list(dict.fromkeys(row[column] for row in rows))
+    table = Table("method", "flips", box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in titles:
+        table.add_column(str(title).removeprefix("topology "), justify="right", no_wrap=True)
+    lines: dict[tuple[str, str], dict[str, float]] = {}
+    for row in rows:
+        flips = f"{100 * row['flip_rate']:g} %" if "flip_rate" in row else "all"
+        lines.setdefault((row["contender"], flips), {})[row[column]] = row["mean"]
+    for (method, flips), values in sorted(lines.items()):
+        table.add_row(method, flips, *(f"{values[t]:.4f}" if t in values else "-" for t in titles))
+    return table
+
+
+_METHODS = click.option(
+    "--methods", metavar="NAMES", help="Contenders, separated by commas.  [default: FindBICA, likelihood, mac, truth]"
+)
+
+
+def evaluation_options() -> Callable[[Function], Function]:
+    """The options of an experiment, and who takes part."""
+    shared = experiment_options("bica-reproduce", 50, 1, "Three numbers of rows and one run: a first look.")
+    return lambda function: shared(_METHODS(function))
+
+
+def evaluated(output: str, runs: int | None, quick: bool, methods: str | None, jobs: int | None) -> list[Record]:
+    """The records of the evaluation, FindBICA at its best setting."""
+    from bica.experiments.evaluation import EVALUATED, QUICK_RUNS, evaluation_plan, with_best_findbica
+    from bica.simulate import EVALUATION
+
+    n_runs = runs or (QUICK_RUNS if quick else EVALUATION.n_runs)
+    contenders = EVALUATED if methods is None else tuple(part.strip() for part in methods.split(","))
+    plan = evaluation_plan(n_runs, contenders, quick=quick)
+    return with_best_findbica(run_in_folder(plan, output, jobs))

@@ -1,0 +1,148 @@
+"""``bica simulate``: a table with a known answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+import bica.simulate
+from bica.cli.options import force_option, json_option, output_option, read_model, refuse_two_answers, seed_option
+from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture
+
+if TYPE_CHECKING:
+    from bica.model.or_mixture import OrMixture
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NetworkOptions:
+    """A model file, a fixed topology, or a random network; None where the user said nothing."""
+
+    model: str | None = None
+    topology: str | None = None
+    sensors: int | None = None
+    sources: int | None = None
+    column_weight: tuple[int, int] | None = None
+    probability: tuple[float, float] | None = None
+    flip_rate: float | None = None
+    false_alarm: float | None = None
+    miss: float | None = None
+
+    def __post_init__(self) -> None:
+        random = any(
+            setting is not None for setting in (self.sensors, self.sources, self.column_weight, self.probability)
+        )
+        if (self.model is not None) + (self.topology is not None) + random > 1:
+            raise click.UsageError("Give one network: --model, --topology, or the settings of a random one.")
+        if self.flip_rate is not None and (self.false_alarm is not None or self.miss is not None):
+            raise click.UsageError("Give --flip-rate, or --false-alarm and --miss, not both.")
+
+    def build(self, rng: np.random.Generator) -> OrMixture:
+        """The network with its noise."""
+        given, noise = self._without_noise(rng), self._noise()
+        return given if noise is None else given.with_noise(noise)
+
+    def _without_noise(self, rng: np.random.Generator) -> OrMixture:
+        if self.model is not None:
+            return OrMixture.of_document(read_model(self.model))
+        if self.topology is not None:
+            return bica.simulate.topology(self.topology)
+        return bica.simulate.random_network(
+            self.sensors or 10,
+            self.sources or 10,
+            column_weight=self.column_weight or (2, 4),
+            probability=self.probability or (0.05, 0.3),
+            rng=rng,
+        )
+
+    def _noise(self) -> Noise | None:
+        if self.flip_rate is not None:
+            return Noise.flips(self.flip_rate)
+        if self.false_alarm is None and self.miss is None:
+            return None
+        return Noise(self.false_alarm or 0.0, self.miss or 0.0)
+
+
+chance = click.FloatRange(0, 1, max_open=True)
+
+
+@click.command()
+@output_option("Write the table here: .csv or .parquet, or - for CSV on standard output.", required=True)
+@click.option("--truth", metavar="FILE", help="Write the true model here.")
+@click.option("--activity", metavar="FILE", help="Write here which sources were on, row by row.")
+@click.option(
+    "--samples", type=click.IntRange(min=1), metavar="N", default=1000, show_default=True, help="How many rows."
+)
+@click.option("--sensors", type=click.IntRange(min=1), metavar="N", help="Columns of a random network.  [default: 10]")
+@click.option("--sources", type=click.IntRange(min=1), metavar="N", help="Sources of a random network.  [default: 10]")
+@click.option("--column-weight", type=(int, int), metavar="LOW HIGH", help="Sensors of each source.  [default: 2 4]")
+@click.option("--probability", type=(float, float), metavar="LOW HIGH", help="Of each source.  [default: 0.05 0.3]")
+@click.option("--topology", metavar="NAME", help="A fixed network, not a random one: one, two, three or four.")
+@click.option("--model", metavar="MODEL", help="The network and the noise of a model file.")
+@click.option("--flip-rate", type=chance, metavar="RATE", help="How often a sensor shows the opposite.")
+@click.option("--false-alarm", type=chance, metavar="RATE", help="How often a sensor shows 1 in place of 0.")
+@click.option("--miss", type=chance, metavar="RATE", help="How often a sensor shows 0 in place of 1.")
+@click.option(
+    "--persistence", type=click.FloatRange(min=1), metavar="L", help="Mean number of rows for which a source stays on."
+)
+@seed_option
+@force_option
+@json_option
+def simulate(
+    output: str,
+    truth: str | None,
+    activity: str | None,
+    samples: int,
+    persistence: float | None,
+    seed: int,
+    force: bool,
+    as_json: bool,
+    **network: Any,
+) -> None:
+    """Make a table of zeros and ones whose sources are known.
+
+    The network is random unless --topology or --model names one.
+    """
+    refuse_two_answers(as_json, output, truth, activity)
+
+    import numpy as np
+
+    import bica.simulate
+    from bica.cli.options import check_outputs, write_file
+    from bica.cli.screen import waiting
+    from bica.data.writers import check_table_names, table_bytes
+    from bica.model.files import document_text
+
+    wanted = NetworkOptions(**network)
+    check_table_names(output, activity)
+    check_outputs(force, output, truth, activity)
+    rng = np.random.default_rng(seed)
+    with waiting("drawing rows", compiles=False):
+        problem = bica.simulate.simulate(wanted.build(rng), samples, rng, persistence)
+        model = problem.model
+        files = {output: table_bytes(problem.rows, model.sensors, output)}
+        if activity is not None:
+            files[activity] = table_bytes(problem.activity, model.source_names(), activity)
+        if truth is not None:
+            files[truth] = document_text(model.document()).encode()
+    for path, content in files.items():
+        write_file(path, content, force)
+    _tell(model, samples, {"table": output, "truth": truth, "activity": activity}, as_json=as_json)
+
+
+def _tell(model: OrMixture, n_samples: int, files: dict[str, str | None], *, as_json: bool) -> None:
+    """What was made, and where it is."""
+    from bica.cli.screen import print_json, screen_for
+    from bica.text import harmless
+
+    if as_json:
+        print_json({"n_samples": n_samples, "n_sensors": model.n_sensors, "n_sources": model.n_sources, **files})
+        return
+    screen = screen_for("-" if "-" in files.values() else None)
+    screen.print(f"{n_samples} rows of {model.n_sensors} sensors, {model.n_sources} sources behind them")
+    for what, path in files.items():
+        if path not in (None, "-"):
+            screen.print(harmless(f"{what}: {path}"), soft_wrap=True)

@@ -1,0 +1,135 @@
+"""``bica slots``: from events to tables of zeros and ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bica.cli.options import force_option, json_option, names_between_commas, output_option, refuse_two_answers
+
+if TYPE_CHECKING:
+    from bica.cli.screens.slots import SlotsSummary
+    from bica.data.slots.store import EventStore
+    from bica.data.slots.tables import SlotPlan
+
+
+@click.command()
+@click.argument("events", nargs=-1, required=True)
+@output_option(
+    "Write the table here: .csv or .parquet, or - for CSV on standard output. With channels, one file each: "
+    "-o log.csv writes log-1.csv, log-6.csv and so on.",
+    required=True,
+)
+@click.option("--slot", "length", required=True, metavar="LENGTH", help="How long a slot is, as in 1s, 500ms or 5min.")
+@click.option("--timezone", default="UTC", show_default=True, metavar="ZONE", help="Of times that name none.")
+@click.option("--start", metavar="TIME", help="Where the first slot begins.  [default: with the first event]")
+@click.option("--end", metavar="TIME", help="Where the last slot has ended.  [default: after the last event]")
+@click.option("--time", "time_column", default="time", show_default=True, metavar="COLUMN", help="Holds the times.")
+@click.option("--sensor", "sensor_column", default="sensor", show_default=True, metavar="COLUMN", help="The sensors.")
+@click.option(
+    "--channel", "channel_column", metavar="COLUMN", help="The channels.  [default: channel, if there is one]"
+)
+@click.option(
+    "--time-unit",
+    type=click.Choice(("s", "ms", "us", "ns")),
+    help="Of times that are numbers, counted since 1970.  [default: told from their size]",
+)
+@click.option(
+    "--sensors",
+    callback=names_between_commas,
+    metavar="A,B,...",
+    help="The columns of the table.  [default: all that occur]",
+)
+@click.option(
+    "--channels", callback=names_between_commas, metavar="1,6,...", help="A table for each.  [default: all that occur]"
+)
+@click.option("--one-table", is_flag=True, help="Put all channels into one table.")
+@click.option(
+    "--down", metavar="FILE", help="When sensors were down: a table with sensor, start, end, perhaps channel."
+)
+@click.option(
+    "--sniffer",
+    type=click.Choice(("file", "interface", "antenna")),
+    default="file",
+    show_default=True,
+    help="What tells the sensor of a captured packet.",
+)
+@click.option("--skip-bad", is_flag=True, help="Leave out events that cannot be read, and count them.")
+@force_option
+@json_option
+def slots(events: tuple[str, ...], output: str, force: bool, as_json: bool, **settings: Any) -> None:
+    """Turn EVENTS, logs or captures, into a table of zeros and ones: one row a slot.
+
+    A cell is 1 where a sensor reported something in that slot of time. EVENTS are logs with a time and a sensor a
+    line (CSV, JSON lines, Parquet), or captures (pcap, pcapng) of the sniffers in whose files they are. They may be
+    larger than memory and in any order. Cells of sensors that were down are left empty.
+    """
+    refuse_two_answers(as_json, output)
+    if settings["one_table"] and settings["channels"]:
+        raise click.UsageError("--one-table and --channels exclude each other.")
+    if events.count("-") > 1:
+        raise click.UsageError("standard input can be read once only.")
+
+    from bica.cli.options import check_outputs
+    from bica.cli.screen import waiting
+    from bica.cli.screens.slots import tell
+    from bica.data.slots.moments import microseconds
+    from bica.data.slots.store import event_store
+    from bica.data.writers import check_table_names
+
+    check_table_names(output)
+    length = microseconds(settings["length"])
+    check_outputs(True, output)  # whether the tables themselves exist can be told once the channels are known
+    with waiting("making slots"), event_store(settings["timezone"]) as store:
+        summary = _made(store, events, output, length, force, settings)
+    tell(summary, output, as_json=as_json)
+
+
+def _made(
+    store: EventStore, events: tuple[str, ...], output: str, length: int, force: bool, settings: dict[str, Any]
+) -> SlotsSummary:
+    from pathlib import Path
+
+    from bica.cli.options import check_outputs
+    from bica.cli.screens.slots import SlotsSummary, table_paths
+    from bica.data.slots.event_files import EventColumns, add_files
+    from bica.data.slots.grid import read_outages, slot_grid
+    from bica.data.slots.tables import clocks_that_went_back, plan_tables, tally
+
+    if settings["channels"] is not None:
+        check_outputs(force, *table_paths(output, settings["channels"]))
+    columns = EventColumns(
+        time=settings["time_column"],
+        sensor=settings["sensor_column"],
+        channel=settings["channel_column"],
+        unit=settings["time_unit"],
+    )
+    outages = None if settings["down"] is None else read_outages(store, Path(settings["down"]), columns.unit)
+    captures = add_files(store, events, columns, sniffer=settings["sniffer"], skip_bad=settings["skip_bad"])
+    plan = plan_tables(
+        store,
+        slot_grid(store, length, settings["start"], settings["end"]),
+        sensors=settings["sensors"],
+        channels=settings["channels"],
+        outages=outages,
+        one_table=settings["one_table"],
+    )
+    paths = table_paths(output, plan.channels)
+    check_outputs(force, *paths)
+    counts = tally(store, plan)
+    clocks = clocks_that_went_back(store)
+    tables = [_write(store, plan, channel, path, force) for channel, path in zip(plan.channels, paths, strict=True)]
+    return SlotsSummary.of(store, plan, dict(zip(paths, tables, strict=True)), counts, clocks, captures)
+
+
+def _write(store: EventStore, plan: SlotPlan, channel: str | None, path: str, force: bool) -> Any:
+    """One table, piece by piece; returns what was counted on the way."""
+    from bica.data.slots.tables import TableCounts, slot_cells
+    from bica.data.writers import cell_file
+
+    counts = TableCounts.none_yet(plan.sensors)
+    with cell_file(path, plan.sensors, overwrite=force) as write:
+        for cells in slot_cells(store, plan, channel, counts):
+            write(cells)
+    return counts

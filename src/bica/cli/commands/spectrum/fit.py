@@ -1,0 +1,50 @@
+"""``bica spectrum fit``: from reports to users."""
+
+from __future__ import annotations
+
+import click
+
+from bica.cli.failures import INTERRUPTED
+from bica.cli.options import force_option, json_option, output_option, rate, refuse_two_answers
+
+
+def _noise(_: click.Context, __: click.Parameter, text: str) -> float | None:
+    return None if text == "estimate" else rate(text)
+
+
+@click.command()
+@click.argument("table")
+@output_option("Write the model here; - is standard output.")
+@click.option(
+    "--noise",
+    default="estimate",
+    show_default=True,
+    callback=_noise,
+    metavar="estimate|RATE",
+    help="How often monitors report the opposite: found, or known.",
+)
+@force_option
+@json_option
+def fit(table: str, output: str | None, noise: float | None, force: bool, as_json: bool) -> None:
+    """Learn the users behind TABLE, reports in consecutive slots.
+
+    TABLE has a line a slot, in order, and a column a monitor. Unlike `bica fit`, this makes use of the order: users
+    transmit for several slots, while errors of the monitors come and go.
+    """
+    refuse_two_answers(as_json, output)
+
+    from bica.applications.spectrum import learn_users
+    from bica.cli.options import check_outputs
+    from bica.cli.screen import note, waiting
+    from bica.cli.screens.model import give_model
+    from bica.model.noise import Noise
+    from bica.pipeline import read_in_order
+
+    check_outputs(force, output)
+    with waiting("learning the users"):
+        found = learn_users(read_in_order(table), noise=None if noise is None else Noise.flips(noise))
+    give_model(found.document(), output, as_json=as_json, force=force)
+    if "interrupted" in found.diagnostics:
+        raise click.exceptions.Exit(INTERRUPTED)
+    if not found.converged:
+        note("warning: the search was ended after its last round, though some changes still seemed to help")

@@ -1,0 +1,205 @@
+"""A model and its diagnosis as a table on the terminal, straight from the plain values of the model file."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from bica.cli.options import write_file
+from bica.cli.screen import screen_for
+from bica.model.files import ModelDocument, Rate, document_text
+from bica.text import counted, folded, harmless, verdict_words
+
+STYLES = {"misfit": "bold red", "doubtful": "bold yellow", "fits": "bold green"}
+
+
+def show_findings(screen: Console, findings: Sequence[str]) -> None:
+    """One finding after the other, those longer than a line indented."""
+    table = Table.grid(padding=(0, 1))
+    for finding in findings:
+        table.add_row("-", Text(harmless(finding)))
+    if findings:
+        screen.print(table)
+
+
+def show_verdict(screen: Console, diagnosis: Mapping[str, Any]) -> None:
+    """The verdict and what speaks against the model, from the plain values of a diagnosis."""
+    verdict = str(diagnosis.get("verdict"))
+    screen.print(Text(harmless(verdict_words(verdict)), style=STYLES.get(verdict, "bold")))
+    reasons = diagnosis.get("reasons")
+    show_findings(screen, [str(reason) for reason in reasons] if isinstance(reasons, list) else [])
+
+
+def saved_diagnosis(fitted: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The diagnosis that a model file carries; empty if there is none. Files may hold anything."""
+    diagnostics = fitted.get("diagnostics")
+    diagnosis = diagnostics.get("diagnosis") if isinstance(diagnostics, Mapping) else None
+    return diagnosis if isinstance(diagnosis, Mapping) and isinstance(diagnosis.get("verdict"), str) else {}
+
+
+SENSORS_SHOWN = 24
+SOURCES_SHOWN = 5  # of those that the order of the rows added or dropped
+
+
+def give_model(document: ModelDocument, output: str | None, *, as_json: bool, force: bool) -> None:
+    """The answer of a command that learned a model: into a file if asked, and as JSON or as a table."""
+    text = document_text(document)
+    if output is not None:
+        write_file(output, text, force)
+    if as_json:
+        write_file("-", text, force)
+    else:
+        show_model(screen_for(output), document)
+
+
+def show_model(screen: Console, document: ModelDocument, *, full: bool = False) -> None:
+    """Sources with their sensors, then the noise, how the model was found and whether it fits."""
+    sources, sensors = counted(len(document.sources), "source"), counted(len(document.sensors), "sensor")
+    screen.print(Text(f"{sources} behind {sensors}", style="bold"))
+    if document.sources:
+        screen.print(source_table(document, full=full))
+    screen.print(Text(f"noise: {noise_words(document.false_alarm, document.miss)}{noise_interval(document.fitted)}"))
+    screen.print(Text(harmless(fitted_words(document.fitted))))
+    order = order_words(document.fitted)
+    if order:
+        screen.print(Text(harmless(order)))
+    if any(support_words(document)):
+        screen.print(Text("support: how often exactly this source returned when the rows were drawn again"))
+    diagnosis = saved_diagnosis(document.fitted)
+    if diagnosis:
+        show_verdict(screen, diagnosis)
+
+
+def source_table(document: ModelDocument, *, full: bool) -> Table:
+    """One line a source; with the interval if there is an error, and the support if there was a bootstrap."""
+    columns = {
+        "probability": [number(source.probability) for source in document.sources],
+        "95 % interval": ["" if source.interval is None else between(source.interval) for source in document.sources],
+        "support": support_words(document),
+    }
+    shown = {title: cells for title, cells in columns.items() if any(cells)}
+    table = plain_table("source")
+    for title in shown:
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("sensors", overflow="fold")
+    for place, source in enumerate(document.sources):
+        name, sensors = source.name or f"source{place + 1}", [document.sensors[i] for i in source.sensors]
+        cells = [cells[place] for cells in shown.values()]
+        table.add_row(Text(harmless(name)), *cells, sensor_list(sensors, full=full))
+    return table
+
+
+def support_words(document: ModelDocument) -> list[str]:
+    """In which share of the resamples each source returned; diagnostics of a strange file may hold anything."""
+    support = _entry(document.fitted, "diagnostics", "bootstrap", "support")
+    if not isinstance(support, list) or len(support) != len(document.sources):
+        return []
+    return [f"{share:.0%}" if _is_rate(share) else "" for share in support]
+
+
+def noise_interval(fitted: Mapping[str, Any]) -> str:
+    """The interval of an estimated flip rate, as far as the file tells.
+
+    >>> noise_interval({"diagnostics": {"noise": {"interval": [0.0964, 0.1032]}}})
+    ' (95 % interval 0.0964 to 0.1032)'
+    """
+    ends = _entry(fitted, "diagnostics", "noise", "interval")
+    if not isinstance(ends, list) or len(ends) != 2 or not all(_is_rate(end) for end in ends):
+        return ""
+    return f" (95 % interval {between(ends)})"
+
+
+def _entry(value: Any, *path: str) -> Any:
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _is_rate(value: Any) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= 1
+
+
+def between(ends: Sequence[float]) -> str:
+    """An interval.
+
+    >>> between([0.0512, 0.0689])
+    '0.0512 to 0.0689'
+    """
+    return " to ".join(map(number, ends))
+
+
+def plain_table(first_column: str) -> Table:
+    """The look of all our tables; the first column holds names."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(first_column, overflow="fold", max_width=24)
+    return table
+
+
+def sensor_list(names: Sequence[str], *, full: bool = False) -> Text:
+    """The sensors of one source, the first of them if there are many."""
+    return Text(folded([harmless(name) for name in names], len(names) if full else SENSORS_SHOWN))
+
+
+def number(value: float) -> str:
+    """A probability with three digits that matter, however small it is.
+
+    >>> number(0.07512), number(0.0000213), number(0.0)
+    ('0.0751', '2.13e-05', '0')
+    """
+    return f"{value:.3g}" if value < 0.001 else f"{value:.4f}"
+
+
+def noise_words(false_alarm: Rate, miss: Rate) -> str:
+    """The noise in words.
+
+    >>> noise_words((0.0, 0.1), 0.2)
+    'false alarms at rates from 0 to 0.1000, misses at rate 0.2000'
+    """
+    if false_alarm == miss:
+        silent = miss == 0 or (isinstance(miss, tuple) and not any(miss))
+        return "none" if silent else f"cells flipped {_rate_words(miss)}"
+    return f"false alarms {_rate_words(false_alarm)}, misses {_rate_words(miss)}"
+
+
+def _rate_words(rate: Rate) -> str:
+    if isinstance(rate, tuple):
+        return f"at rates from {number(min(rate))} to {number(max(rate))}"
+    return f"at rate {number(rate)}"
+
+
+def order_words(fitted: Mapping[str, Any]) -> str:
+    """What the order of the rows changed, as far as the file says; empty where they were learned without it.
+
+    >>> order_words({"diagnostics": {"in_time": {"added": [["a"]], "dropped": [["a", "b"], ["b", "c"]]}}})
+    'the order of the rows added 1 source (a) and dropped 2 sources (a + b; b + c)'
+    """
+    found = [(word, _entry(fitted, "diagnostics", "in_time", word)) for word in ("added", "dropped")]
+    if not all(isinstance(sources, list) for _, sources in found):
+        return ""
+    told = [f"{word} {counted(len(sources), 'source')} ({_source_list(sources)})" for word, sources in found if sources]
+    return f"the order of the rows {' and '.join(told) if told else 'changed no source'}"
+
+
+def _source_list(sources: Sequence[Any]) -> str:
+    names = [" + ".join(map(str, source)) if isinstance(source, list) else str(source) for source in sources]
+    return "; ".join([*names[:SOURCES_SHOWN], *(["..."] if len(names) > SOURCES_SHOWN else [])])
+
+
+def fitted_words(fitted: Mapping[str, Any]) -> str:
+    """How the model was found, as far as the file tells.
+
+    >>> fitted_words({"method": "findbica", "n_samples": 5000, "converged": True})
+    'learned by findbica from 5000 rows'
+    """
+    if not fitted:
+        return "not learned from data"
+    words = f"learned by {fitted.get('method') or 'an unnamed method'}"
+    n_samples, log_likelihood = fitted.get("n_samples"), fitted.get("log_likelihood")
+    if n_samples is not None:
+        words += f" from {counted(n_samples, 'row')}"
+    if log_likelihood is not None:  # the file writes minus infinity as text
+        words += f", log-likelihood {float(log_likelihood):.7g}"
+    return words if fitted.get("converged") is not False else f"{words}; it had not settled when it stopped"

@@ -1,0 +1,156 @@
+"""CSV in its dialects: the delimiter, the header and the cells are told from the text itself."""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from math import isnan, nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.data.columns import numbered
+from bica.data.readers.lines import TextLines
+from bica.errors import DataError
+
+DELIMITERS = ",;\t|"
+WORDS = {"": nan, "na": nan, "nan": nan, "null": nan, "true": 1.0, "false": 0.0}
+HEADER_LINES = 1000  # a name may hold line ends, but not this many
+REMEMBERED = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class CsvLayout:
+    """How a CSV file is written."""
+
+    names: tuple[str, ...]
+    delimiter: str
+    n_header_lines: int  # 0 where the first line is data already
+
+
+def layout_of(lines: TextLines) -> CsvLayout:
+    """Read the layout off the first two records.
+
+    The delimiter is the one that splits both records alike, and the second, which holds no names, most often.
+    A first record of nothing but cells of data (0, 1, missing, or numbers that are not whole) is no header.
+    """
+    start = [line + "\n" for line in islice(lines.all_lines(), HEADER_LINES)]
+    if not any(line.strip() for line in start):
+        raise DataError(f"{lines.path} is empty: it has no columns and no rows")
+    layouts = [(delimiter, *_records(start, delimiter)) for delimiter in DELIMITERS]
+    readable = [layout for layout in layouts if layout[1]]
+    if not readable:
+        raise DataError(f"{lines.path} is not CSV: a quoted name in its first line has no end")
+    delimiter, records, n_lines = max(readable, key=lambda layout: _fit(layout[1]))
+    if _is_data(records[0]):
+        return CsvLayout(numbered(len(records[0])), delimiter, 0)
+    return CsvLayout(tuple(records[0]), delimiter, n_lines)
+
+
+def _records(start: list[str], delimiter: str) -> tuple[list[list[str]], int]:
+    """The first two records, and how many lines the first one and what stands before it take."""
+    reader = csv.reader(start, delimiter=delimiter, strict=True)
+    try:
+        first = next(record for record in reader if record)
+        n_lines = reader.line_num
+        second = next((record for record in reader if record), None)
+    except (csv.Error, StopIteration):
+        return [], 0
+    return [first] if second is None else [first, second], n_lines
+
+
+def _fit(records: list[list[str]]) -> tuple[bool, bool, int]:
+    first, last = len(records[0]), len(records[-1])
+    return max(first, last) > 1, first == last, last
+
+
+def _is_data(record: list[str]) -> bool:
+    try:
+        values = [number_in(cell) for cell in record]
+    except ValueError:
+        return False
+    return all(isnan(v) or v in (0, 1) for v in values) or not all(isnan(v) or v.is_integer() for v in values)
+
+
+def number_in(text: str) -> float:
+    """The number that a cell holds, NaN for a missing one; ``ValueError`` if it is neither.
+
+    >>> [number_in(text) for text in ("1", "0.0", " TRUE ", "NA", "")]
+    [1.0, 0.0, 1.0, nan, nan]
+    """
+    word = text.strip().lower()
+    if word in WORDS:
+        return WORDS[word]
+    if "_" in word:
+        raise ValueError(text)
+    return float(word)
+
+
+class _Remembered(dict[str, float]):
+    """Cells read before: there are few different ones, and a look is faster than a reading."""
+
+    def __missing__(self, text: str) -> float:
+        if len(self) >= REMEMBERED:
+            self.clear()
+        self[text] = number_in(text)
+        return self[text]
+
+
+@dataclass(frozen=True, slots=True)
+class CsvParser:
+    """Reads the lines of data of a CSV file."""
+
+    names: tuple[str, ...]
+    delimiter: str
+    remembered: _Remembered = field(default_factory=_Remembered, repr=False, compare=False)
+
+    def values(self, lines: list[str], first_row: int) -> NDArray[Any]:
+        """The numbers in the lines, one column for each of the file's; NaN where a cell is missing."""
+        digits = self._single_digits(lines)
+        if digits is not None:
+            return digits
+        rows = [self._cells(line, first_row + i) for i, line in enumerate(lines)]
+        try:
+            flat = np.fromiter(map(self.remembered.__getitem__, chain.from_iterable(rows)), np.float64)
+        except ValueError:
+            raise self._not_a_number(rows, first_row) from None
+        return flat.reshape(len(lines), len(self.names))
+
+    def _single_digits(self, lines: list[str]) -> NDArray[np.uint8] | None:
+        """The cells at once, where every one is a single 0 or 1 and nothing is quoted."""
+        width = 2 * len(self.names)
+        if any(len(line) != width - 1 for line in lines):
+            return None
+        letters = np.frombuffer((self.delimiter.join(lines) + self.delimiter).encode(), np.uint8)
+        if letters.size != width * len(lines):
+            return None  # some letters take several bytes
+        letters = letters.reshape(-1, width)
+        cells = letters[:, ::2] ^ np.uint8(ord("0"))
+        if (letters[:, 1::2] != ord(self.delimiter)).any() or (cells > 1).any():
+            return None
+        return cells
+
+    def _cells(self, line: str, row: int) -> Sequence[str]:
+        if '"' not in line:
+            cells = line.split(self.delimiter)
+        else:
+            try:
+                cells = next(csv.reader([line], delimiter=self.delimiter, strict=True))
+            except csv.Error:
+                raise DataError(f"row {row} has a quoted cell that does not end in its line") from None
+        if len(cells) != len(self.names):
+            raise DataError(f"row {row} has {len(cells)} cells, but the table has {len(self.names)} columns")
+        return cells
+
+    def _not_a_number(self, rows: list[Sequence[str]], first_row: int) -> DataError:
+        for i, cells in enumerate(rows):
+            for name, cell in zip(self.names, cells, strict=True):
+                try:
+                    number_in(cell)
+                except ValueError:
+                    return DataError(
+                        f"row {first_row + i}, column {name!r} holds {cell!r}, which is no number; "
+                        "leave the column out or turn it into 0 and 1"
+                    )
+        raise AssertionError("every cell is a number")

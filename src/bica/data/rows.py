@@ -1,0 +1,125 @@
+"""Rows in order, one bit per cell: what is decoded, and what is learned from when time matters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.data.chunks import MISSING, Chunk, Table, all_observed, n_words, unpacked
+from bica.data.columns import Binarize
+from bica.data.patterns import PatternCounts
+from bica.data.tables import open_table
+from bica.errors import DataError
+from bica.kernels.bits import Words, choose_bits, group_equal, group_small
+from bica.progress import tracked
+
+SMALL = 8  # words below so many times the number of rows are counted in a table, not looked for
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """What the sensors showed, row by row, all in memory."""
+
+    words: Words  # (n_rows, n_words), bit 0 where a cell was not observed
+    seen: Words  # same shape, bit set where it was
+    sensors: tuple[str, ...] = ()  # their names, where they matter
+
+    @staticmethod
+    def of(x: Any, *, sensors: Sequence[str] | None = None, binarize: Binarize = None) -> Rows:
+        """Read all rows of an array, a data frame, a sparse matrix, a DuckDB relation or a file, in their order.
+
+        >>> rows = Rows.of([[0, 1], [1, 1]], sensors=["door", "yard"])
+        >>> rows.words.ravel(), rows.sensors
+        (array([2, 3], dtype=uint64), ('door', 'yard'))
+        """
+        if isinstance(x, PatternCounts):
+            raise DataError("PatternCounts do not know the order of their rows; give the table itself")
+        return Rows.of_table(open_table(x, sensors=sensors, binarize=binarize))
+
+    @staticmethod
+    def of_table(table: Table) -> Rows:
+        """Read all rows of an open table."""
+        everything = all_observed(len(table.sensors))
+        words, seen = [np.empty((0, everything.size), np.uint64)], [np.empty((0, everything.size), np.uint64)]
+        for chunk in tracked(table.chunks(), "reading chunks of rows"):
+            words.append(chunk.words)
+            seen.append(np.broadcast_to(everything, words[-1].shape) if chunk.observed is None else chunk.observed)
+        return Rows(np.vstack(words), np.vstack(seen), table.sensors)
+
+    @staticmethod
+    def of_words(words: Words, observed: Words | None, n_sensors: int) -> Rows:
+        """Rows that are packed already; None: every cell was observed. Words of another shape are refused."""
+        everything = np.broadcast_to(all_observed(n_sensors), (len(words), n_words(n_sensors)))
+        seen = everything if observed is None else observed
+        if words.shape != everything.shape or seen.shape != words.shape:
+            raise DataError(
+                f"a row of {n_sensors} sensors takes {n_words(n_sensors)} words, "
+                f"but words has shape {words.shape} and observed {seen.shape}"
+            )
+        return Rows(words & seen, seen)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every cell of the named sensors was observed."""
+        return bool((self.seen == all_observed(len(self.sensors))).all())
+
+    def counts(self) -> PatternCounts:
+        """The same rows without their order."""
+        return PatternCounts.of_chunks([Chunk(self.words, None if self.is_complete else self.seen)], self.sensors)
+
+    def distinct(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where each distinct row stands first, and the number of its distinct row for every row.
+
+        >>> words = np.array([[5], [7], [5]], dtype=np.uint64)
+        >>> Rows(words, words).distinct()
+        (array([0, 1]), array([0, 1, 0]))
+        """
+        if len(self.words) and (self.seen == self.seen[0]).all():
+            keys = self.words
+            top = int(keys.max())
+            if keys.shape[1] == 1 and top < SMALL * len(keys):
+                return _numbered(keys[:, 0], top)
+        else:
+            keys = np.hstack([self.words, self.seen])
+        first, number = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+        return first[: group_equal(keys, first, number)], number
+
+    def pick(self, rows: NDArray[np.int64]) -> Rows:
+        """These rows only."""
+        return Rows(self.words[rows], self.seen[rows], self.sensors)
+
+    def of_sensors(self, sensors: NDArray[np.int64]) -> Rows:
+        """What these sensors showed."""
+        taken = np.zeros((2, len(self.words), n_words(sensors.size)), np.uint64)
+        choose_bits(self.words, sensors, taken[0])
+        choose_bits(self.seen, sensors, taken[1])
+        names = tuple(self.sensors[place] for place in sensors) if self.sensors else ()
+        return Rows(taken[0], taken[1], names)
+
+    def cells(self, n_sensors: int) -> NDArray[np.uint8]:
+        """The rows unpacked: (n_rows, n_sensors) of 0, 1 and ``MISSING``."""
+        on, seen = unpacked(self.words, n_sensors), unpacked(self.seen, n_sensors)
+        return np.where(seen, on.view(np.uint8), np.uint8(MISSING))
+
+
+def read_complete(path: str, columns: Sequence[str]) -> NDArray[np.bool_]:
+    """These columns of a table file without missing cells: (n_rows, n_columns), row by row in order."""
+    rows = Rows.of(path)
+    place = {name: i for i, name in enumerate(rows.sensors)}
+    for name in columns:
+        if name not in place:
+            raise DataError(f"{path} has no column {name!r}")
+    if not rows.is_complete:
+        raise DataError(f"{path} has missing cells; give a complete table")
+    return unpacked(rows.words, len(place))[:, [place[name] for name in columns]]
+
+
+def _numbered(words: NDArray[np.uint64], top: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Number the distinct words by size, which are at most ``top``."""
+    place, number = np.full(top + 1, -1, np.int64), np.empty(len(words), np.int64)
+    first = np.empty(min(top + 1, len(words)), np.int64)
+    return first[: group_small(words, place, first, number)], number

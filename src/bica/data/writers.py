@@ -1,0 +1,162 @@
+"""Tables of 0, 1 and missing cells as CSV or Parquet, whole or piece by piece."""
+
+import csv
+import io
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.data.chunks import MISSING
+from bica.data.readers.engine import ctrl_c_passing, path_literal, plain
+from bica.errors import OutputError, SettingError
+from bica.output import whole_file
+
+
+def check_table_names(*paths: str | None) -> None:
+    """Before the work: each name must tell how to write the table."""
+    for path in paths:
+        if path not in (None, "-") and Path(path).suffix.lower() not in (".csv", ".parquet"):
+            raise SettingError(f"{path} should end in .csv or .parquet, which tells how to write the table")
+
+
+def table_bytes(rows: NDArray[np.bool_], names: Sequence[str], path: str) -> bytes:
+    """The content of the table file ``path``: Parquet if its name ends so, otherwise CSV."""
+    return parquet_bytes(rows, names) if Path(path).suffix.lower() == ".parquet" else csv_bytes(rows, names)
+
+
+def csv_bytes(rows: NDArray[np.bool_], names: Sequence[str]) -> bytes:
+    r"""A header and a line a row.
+
+    >>> csv_bytes(np.array([[True, False]]), ["a", "b,c"])
+    b'a,"b,c"\n1,0\n'
+    """
+    header = io.StringIO()
+    csv.writer(header, lineterminator="\n").writerow(names)
+    lines = np.full((len(rows), max(2 * len(names), 1)), ord(","), dtype=np.uint8)
+    lines[:, 0 : 2 * len(names) : 2] = rows.view(np.uint8) + ord("0")
+    lines[:, -1] = ord("\n")
+    return header.getvalue().encode() + lines.tobytes()
+
+
+def check_parquet_names(names: Sequence[str]) -> None:
+    """Refuse names that Parquet would mix up."""
+    if not names or len({name.casefold() for name in names}) < len(names):
+        raise SettingError("Parquet needs columns whose names differ in more than case; write a .csv instead")
+
+
+def parquet_bytes(rows: NDArray[np.bool_], names: Sequence[str]) -> bytes:
+    """Boolean columns, written by DuckDB."""
+    import duckdb
+
+    check_parquet_names(names)
+    columns = {name: np.ascontiguousarray(column) for name, column in zip(names, rows.T, strict=True)}
+    with tempfile.TemporaryDirectory() as folder, duckdb.connect() as connection:
+        target = Path(folder) / "table.parquet"
+        connection.register("columns", columns)
+        connection.table("columns").write_parquet(str(target))
+        return target.read_bytes()
+
+
+WriteCells = Callable[[NDArray[np.uint8]], None]  # some more rows; cells are 0, 1 or MISSING
+
+
+@contextmanager
+def cell_file(path: str, names: Sequence[str], *, overwrite: bool) -> Iterator[WriteCells]:
+    """A way to write some more rows; the file appears whole at the end, or not at all."""
+    if path == "-":
+        sys.stdout.flush()
+        with _csv_rows(sys.stdout.buffer, names) as write:
+            yield write
+        return
+    as_parquet = Path(path).suffix.lower() == ".parquet"
+    if as_parquet:
+        check_parquet_names(names)
+    with whole_file(path, overwrite=overwrite) as draft:
+        if as_parquet:
+            with _parquet_rows(draft, names) as write:
+                yield write
+        else:
+            with open(draft, "wb") as file, _csv_rows(file, names) as write:
+                yield write
+
+
+@contextmanager
+def _csv_rows(file: IO[bytes], names: Sequence[str]) -> Iterator[WriteCells]:
+    file.write(csv_bytes(np.empty((0, len(names)), bool), names))
+
+    def write(cells: NDArray[np.uint8]) -> None:
+        file.write(cell_lines(cells))
+
+    yield write
+
+
+def cell_lines(cells: NDArray[np.uint8]) -> bytes:
+    r"""A line a row, without a header.
+
+    >>> cell_lines(np.array([[1, 0], [2, 0]], np.uint8))
+    b'1,0\n,0\n'
+    """
+    n_columns = cells.shape[1]
+    if n_columns == 1:  # an empty line would be no row
+        return b"".join((b"0\n", b"1\n", b'""\n')[cell] for cell in cells[:, 0].tolist())
+    lines = np.full((len(cells), max(2 * n_columns, 1)), ord(","), dtype=np.uint8)
+    lines[:, 0 : 2 * n_columns : 2] = np.where(cells == MISSING, 0, cells + np.uint8(ord("0")))
+    lines[:, -1] = ord("\n")
+    content: bytes = lines[lines != 0].tobytes()
+    return content
+
+
+@contextmanager
+def _parquet_rows(target: Path, names: Sequence[str]) -> Iterator[WriteCells]:
+    """Rows gather in a database on disk, which then writes the file: memory stays small."""
+    places = range(len(names))
+    with (
+        tempfile.TemporaryDirectory(prefix="bica-") as folder,
+        duckdb.connect(str(Path(folder) / "rows.db")) as engine,
+        plain_trouble(),
+        ctrl_c_passing(),
+    ):
+        engine.execute(f"CREATE TABLE gathered ({', '.join(f'c{i} BOOLEAN' for i in places)})")
+
+        def write(cells: NDArray[np.uint8]) -> None:
+            engine.register("piece", {f"c{i}": np.ascontiguousarray(cells[:, i]) for i in places})
+            chosen = ", ".join(f"CASE WHEN c{i} < {MISSING} THEN c{i} = 1 END" for i in places)
+            engine.execute(f"INSERT INTO gathered SELECT {chosen} FROM piece")  # noqa: S608 - our own names
+
+        yield write
+        named = ", ".join(f"c{i} AS {_identifier(name)}" for i, name in enumerate(names))
+        engine.execute(f"COPY (SELECT {named} FROM gathered) TO {path_literal(target)} (FORMAT parquet)")  # noqa: S608
+
+
+@contextmanager
+def plain_trouble() -> Iterator[None]:
+    """What the engine says when the disk is full, as one of our own errors."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise OutputError(f"the table cannot be written as Parquet: {plain(error)}") from None
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+WriteActivity = Callable[[NDArray[np.bool_], NDArray[np.bool_]], None]  # activity, and which of its rows have an answer
+
+
+@contextmanager
+def activity_file(path: str, names: Sequence[str], *, overwrite: bool) -> Iterator[WriteActivity]:
+    """A way to write some more rows; the file appears whole at the end, or not at all."""
+    with cell_file(path, names, overwrite=overwrite) as write_cells:
+
+        def write(activity: NDArray[np.bool_], answered: NDArray[np.bool_]) -> None:
+            write_cells(np.where(answered[:, None], activity.view(np.uint8), np.uint8(MISSING)))
+
+        yield write

@@ -1,0 +1,1 @@
+"""Learning many sensors from small blocks of them that are exact each."""

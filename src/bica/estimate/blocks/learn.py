@@ -1,0 +1,204 @@
+"""Learning a table of many sensors: blocks around each sensor, wide sources from rows, one pool of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bica.data.pairs import ColumnBits, PairCounts
+from bica.errors import LimitError, SettingError
+from bica.estimate.blocks.learner import BlockLearner, Column, Estimate, Pool
+from bica.estimate.blocks.plan import Links, Plan
+from bica.estimate.blocks.rounds import FlipRate, Round, first_flip_rate, learn_blocks
+from bica.estimate.costs import cost_by_size
+from bica.estimate.lattice.learn import LATTICE_SENSORS, Guess
+from bica.estimate.rows.pool import RowPool, RowTable, as_lists
+from bica.estimate.rows.rounds import RowFit, RowSettings, row_rounds
+from bica.estimate.settings import Settings, Varying
+from bica.model.fit import Fit
+from bica.model.intervals import chance_interval
+from bica.model.noise import Noise
+from bica.threads import n_cores
+
+
+def wide_sources(learner: BlockLearner, now: Round, rng: np.random.Generator, n_jobs: int) -> Round:
+    """Rounds on the rows from the present pool on; Ctrl-C keeps the best so far."""
+    noise = now.noise if now.flip_rate is None else now.flip_rate.rate
+
+    def forbidden(column: Column) -> bool:
+        return any(together <= set(column) for together in learner.forbidden)
+
+    settings = RowSettings(forbidden=forbidden if learner.forbidden else None, n_jobs=n_jobs)
+    found = row_rounds(RowTable.of(learner.data), row_pool(learner, now.pool), noise, rng, settings)
+    return Round(
+        _pool_of(found), *_noise_of(found, now, learner), settled=found.converged, interrupted=found.interrupted
+    )
+
+
+def row_pool(learner: BlockLearner, pool: Pool) -> RowPool:
+    """The known sources, then the others, as the rounds on rows want them."""
+    known = learner.known.sources
+    sources = {column: pool.sources.get(column, given) for column, given in known.items()}
+    sources |= pool.sources
+    rate = np.array([estimate.rate for estimate in sources.values()], float)
+    fixed = np.arange(rate.size) < len(known)
+    held = np.array([column in learner.fixed for column in sources], dtype=bool)
+    return RowPool(as_lists(sources), -np.expm1(-rate), fixed, held)
+
+
+def _pool_of(found: RowFit) -> Pool:
+    rates = -np.log1p(-found.probability)
+    errors = found.probability_error / (1.0 - found.probability)
+    numbers = zip(found.columns, rates.tolist(), errors.tolist(), strict=True)
+    return Pool({column: Estimate(rate, error) for column, rate, error in sorted(numbers)})
+
+
+def _noise_of(found: RowFit, now: Round, learner: BlockLearner) -> tuple[Noise, FlipRate | None]:
+    """The rate of the covered cells, as sure as if each of them had been looked at."""
+    if now.flip_rate is None:
+        return now.noise, None
+    rate = max(found.flip_rate, now.flip_rate.lowest)
+    n_cells = learner.data.n_samples * learner.data.n_sensors
+    return Noise.flips(rate), FlipRate(rate, float(np.sqrt(rate * (1.0 - rate) / n_cells)), now.flip_rate.lowest)
+
+
+MOSTLY = 0.3  # share of sensors in open sets from which on blocks are left out
+FLIP_RATE_FOR_ROWS = 0.02
+FIRST_RATE = 0.1  # of a known source whose probability is not
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WideTask:
+    """The table, what its blocks have in common, and what the user said."""
+
+    table: Varying
+    learner: BlockLearner
+    settings: Settings
+
+    @classmethod
+    def of(cls, table: Varying, settings: Settings) -> WideTask:
+        """Count the pairs, and find out who may share a source with whom."""
+        _check_settings(settings, table.data.n_sensors)
+        data = table.data
+        place = {name: i for i, name in enumerate(data.sensors)}
+        known, fixed = _known_pool(settings, place)
+        links = Links.of(PairCounts.of(data)).joined(known.sources)
+        forbidden = tuple(frozenset(place[name] for name in names) for names in table.forbidden)
+        cost = cost_by_size(data.n_sensors, data.n_samples, data.n_sensors)
+        columns = ColumnBits.of(data)
+        return cls(table, BlockLearner(data, columns, links, links.sets(), forbidden, known, fixed, cost), settings)
+
+    def learn(self, rng: np.random.Generator) -> Round:
+        """Blocks; where they leave sets open, rows, and the blocks once more beside the wide sources.
+
+        Where most sensors are in open sets the blocks have little to say, and the rows say everything.
+        """
+        plan = Plan.of(self.learner.links)
+        reached_by_rows = len({sensor for sensors in plan.open_sets for sensor in sensors})
+        if reached_by_rows > MOSTLY * self.table.data.n_sensors:
+            return wide_sources(self.learner, self._start(FLIP_RATE_FOR_ROWS), rng, self.n_jobs)
+        start = self._start(None)
+        now = start if start.interrupted else self._blocks(start)
+        if now.interrupted or not plan.open_sets:
+            return now
+        beside = wide_sources(self.learner, now, rng, self.n_jobs)
+        if beside.interrupted:
+            return beside
+        again = self._blocks(replace(beside, flip_rate=None))  # most rows are explained: they know the noise best
+        return replace(again, flip_rate=beside.flip_rate, settled=again.settled and beside.settled)
+
+    def _blocks(self, start: Round) -> Round:
+        return learn_blocks(self.learner, start, self.n_jobs)
+
+    @property
+    def n_jobs(self) -> int:
+        """How many threads to use."""
+        return self.settings.n_jobs or n_cores()
+
+    def _start(self, rate: float | None) -> Round:
+        """No source yet, and the noise as it is known, or this rate, or else what a few blocks guess."""
+        lowest = 0.01 / max(1.0, self.table.data.n_samples * self.table.data.n_sensors)
+        if isinstance(self.settings.noise, Noise):
+            self.settings.noise.rates(self.table.whole.n_sensors)  # one value a sensor, or an error
+            return Round(Pool({}), self.settings.noise.of_sensors(self.table.places).at_least(lowest), None)
+        if rate is not None:
+            return Round(Pool({}), Noise.flips(rate), FlipRate(rate, np.inf, lowest))
+        try:
+            guess = first_flip_rate(self.table.data, self.learner.links, lowest)
+        except KeyboardInterrupt:
+            return Round(Pool({}), Noise.flips(lowest), FlipRate(lowest, np.inf, lowest), interrupted=True)
+        return Round(Pool({}), Noise.flips(guess), FlipRate(guess, np.inf, lowest))
+
+    def guess(self, learned: Round) -> Guess:
+        """What was found, as a start for a search over all sensors at once."""
+        columns = [column for column in learned.pool.sources if column not in self.learner.known.sources]
+        sources = [sum(1 << sensor for sensor in column) for column in columns]
+        rates = [learned.pool.sources[column].rate for column in columns]
+        flip_rate = 0.0 if learned.flip_rate is None else learned.flip_rate.rate
+        return Guess(np.array(sources, np.int64), np.array(rates, float), flip_rate)
+
+    def result(self, learned: Round) -> Fit:
+        """The model of the whole table, with its errors."""
+        sources = self._sources(learned.pool)
+        mixing = np.zeros((self.table.data.n_sensors, len(sources)), dtype=bool)
+        for number, column in enumerate(sources):
+            mixing[list(column), number] = True
+        rate = np.array([estimate.rate for estimate in sources.values()])
+        error = np.array([estimate.error for estimate in sources.values()])
+        given = self.settings.noise
+        noise = given if isinstance(given, Noise) else learned.noise
+        model, errors = self.table.model(mixing, -np.expm1(-rate), error * np.exp(-rate), noise)
+        return Fit(
+            model,
+            method="likelihood",
+            n_samples=self.table.data.n_samples,
+            probability_error=errors,
+            converged=learned.settled,
+            diagnostics={"noise": _noise_report(learned.flip_rate)}
+            | ({"interrupted": True} if learned.interrupted else {}),
+        )
+
+    def _sources(self, pool: Pool) -> dict[Column, Estimate]:
+        """The known sources in their order, then those found that are not too rare."""
+        known = {column: pool.sources.get(column, given) for column, given in self.learner.known.sources.items()}
+        floor = -np.log1p(-(self.settings.min_probability or 0.0))
+        found = {c: e for c, e in sorted(pool.sources.items()) if c not in known and e.rate >= floor}
+        return known | found
+
+
+def _known_pool(settings: Settings, place: dict[str, int]) -> tuple[Pool, frozenset[Column]]:
+    """Known sources as far as they reach sensors that vary, and those of them whose rate is given."""
+    sources, fixed = {}, set()
+    for source in settings.known:
+        column = tuple(sorted(place[name] for name in source.sensors if name in place))
+        given = source.probability
+        if column in sources:
+            raise SettingError(
+                f"two known sources reach {', '.join(source.sensors)} and otherwise only sensors that are always on; "
+                "give one of them"
+            )
+        sources[column] = Estimate(FIRST_RATE, np.inf) if given is None else Estimate(float(-np.log1p(-given)), 0.0)
+        if given is not None:
+            fixed.add(column)
+    return Pool(sources), frozenset(fixed)
+
+
+def _check_settings(settings: Settings, n_sensors: int) -> None:
+    many = f"{n_sensors} sensors vary, more than {LATTICE_SENSORS}"
+    if settings.prior is not None:
+        raise LimitError(f"{many}, and a Beta prior cannot be used there; leave it out or watch fewer sensors")
+    if settings.noise == "per-sensor":
+        raise LimitError(
+            f"{many}, and there a rate of its own can be given for every sensor, but not estimated; "
+            "give the rates, or estimate one for all"
+        )
+
+
+def _noise_report(flip_rate: FlipRate | None) -> dict[str, object]:
+    if flip_rate is None:
+        return {"estimated": False}
+    low, high = chance_interval(flip_rate.rate, flip_rate.error)
+    if flip_rate.rate <= flip_rate.lowest:
+        low, high = 0.0, min(1.0, flip_rate.rate + 3 * flip_rate.error)
+    return {"estimated": True, "flip_rate": flip_rate.rate, "error": flip_rate.error, "interval": [low, high]}

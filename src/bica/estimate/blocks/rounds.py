@@ -1,0 +1,214 @@
+"""Learning a wide table from its blocks: all blocks, a vote, the noise, and again until nothing changes."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.data.patterns import PatternCounts
+from bica.estimate.blocks.learner import BlockLearner, Column, Estimate, Learned, Pool
+from bica.estimate.blocks.plan import LARGEST, WHOLE, Block, Links, Plan
+from bica.estimate.costs import source_cost
+from bica.estimate.lattice.errors import standard_errors
+from bica.estimate.lattice.learn import FIRST_FLIP_RATE
+from bica.estimate.lattice.refit import BetaPrior
+from bica.estimate.lattice.search import Search, Start
+from bica.estimate.lattice.surface import HIGHEST, Cells, NoiseShape, Surface
+from bica.model.noise import Noise
+from bica.progress import tracked
+from bica.threads import in_threads
+
+N_BLOCKS = 4
+SENSORS = 8  # of a block; fewer say little about the noise
+
+
+def first_flip_rate(data: PatternCounts, links: Links, lowest: float) -> float:
+    """The median over the blocks, each counted as far as it is sure."""
+    blocks = pilot_blocks(links)
+    guesses = np.array([_guess(data, sensors, lowest) for sensors in tracked(blocks, "noise", len(blocks))])
+    order = np.argsort(guesses[:, 0])
+    share = np.cumsum(guesses[order, 1])
+    return float(guesses[order[np.searchsorted(share, 0.5 * share[-1])], 0])
+
+
+def pilot_blocks(links: Links) -> list[NDArray[np.int64]]:
+    """Disjoint blocks of sensors with many links, but not too many for one block: those come last.
+
+    >>> [block.tolist() for block in pilot_blocks(Links((np.array([1]), np.array([0]), np.array([], np.int64))))]
+    [[0, 1, 2]]
+    """
+    degree = [near.size for near in links.neighbours]
+    by_degree = sorted(range(len(degree)), key=lambda i: -degree[i] if degree[i] < WHOLE else 0)
+    taken: set[int] = set()
+    blocks: list[NDArray[np.int64]] = []
+    block: list[int] = []
+    for sensor in by_degree:
+        more = [i for i in (sensor, *links.neighbours[sensor].tolist()) if i not in taken]
+        block += more[: max(0, WHOLE - len(block))]
+        taken.update(block)
+        if len(block) >= SENSORS:
+            blocks.append(np.array(block, np.int64))
+            block = []
+        if len(blocks) == N_BLOCKS:
+            return blocks
+    return blocks or [np.array(block, np.int64)]
+
+
+def _guess(data: PatternCounts, sensors: NDArray[np.int64], lowest: float) -> tuple[float, float]:
+    """The flip rate of one block, and how firm it is: the inverse of its variance."""
+    shape = NoiseShape.shared_flips(sensors.size, lowest)
+    surface = Surface(Cells.of(data.project(sensors.tolist())), shape)
+    allowed = np.arange(2**sensors.size) > 0
+    nothing = np.empty(0)
+    start = Start(np.empty(0, np.int64), nothing, nothing.astype(bool), np.array([FIRST_FLIP_RATE]))
+    search = Search(surface, source_cost(data.n_sensors, data.n_samples), allowed, BetaPrior(), start)
+    fit = search.run().fit
+    rate, error = float(fit.point.noise[0]), standard_errors(surface, fit).mean_noise
+    smallest = 1.0 / data.n_samples  # at its lowest a rate has no error
+    return rate, 1.0 / max(error if np.isfinite(error) else 1.0, smallest) ** 2
+
+
+MOST_ROUNDS = 10
+LEAST_FIRST_FLIP_RATE = 0.01  # with less, every odd row asks for a source of its own; later it may fall
+SETTLED = 0.1  # standard errors that the flip rate may still move
+NOTICED = 2.0  # standard deviations of one sensor's share of flips: a larger move may call for other sources
+
+
+@dataclass(frozen=True, slots=True)
+class FlipRate:
+    """The flip rate that all sensors share, where it is estimated."""
+
+    rate: float
+    error: float
+    lowest: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Round:
+    """What is known after a round."""
+
+    pool: Pool
+    noise: Noise
+    flip_rate: FlipRate | None  # None: the noise is known
+    settled: bool = False
+    unanimous: bool = False  # no two blocks contradicted each other
+    steady: bool = False  # every block ended with the sources it began with: only rates are left to be fitted
+    interrupted: bool = False
+
+
+def learn_blocks(learner: BlockLearner, start: Round, n_jobs: int) -> Round:
+    """Learn until the sources and the flip rate stay; Ctrl-C leaves what the last whole round found."""
+    now = start
+    for _ in range(MOST_ROUNDS):
+        try:
+            now = next_round(learner, now, n_jobs, first=not now.pool.sources)
+        except KeyboardInterrupt:
+            return replace(now, settled=False, interrupted=True)
+        if now.settled:
+            break
+    return now
+
+
+def next_round(learner: BlockLearner, now: Round, n_jobs: int, *, first: bool) -> Round:
+    """Learn all blocks from the present pool, elect a new one, and move the flip rate.
+
+    The sensors of a source are linked, however weakly: so the blocks of a round see all of the sources found before.
+    """
+    learner = learner.linked(now.pool)
+    plan = Plan.of(learner.links)
+    noise = now.noise.at_least(LEAST_FIRST_FLIP_RATE) if first else now.noise
+    blocks = [*plan.blocks, *(() if first else lone_blocks(plan.crowded, now.pool))]
+    learn = partial(learner.learn, noise=noise, start=now.pool, search=not now.steady)
+    learned = list(tracked(in_threads(learn, blocks, n_jobs), "blocks", len(blocks)))
+    pool = Pool(dict(sorted(({**elected(learned).sources, **undecided(now.pool, blocks)}).items())))
+    if first and pool.sources:
+        return replace(now, pool=pool)
+    flip_rate = None if now.flip_rate is None else shifted(now.flip_rate, learned, len(learner.links.neighbours))
+    settled = pool.sources.keys() == now.pool.sources.keys()
+    agreed, steady = unanimous(learned), settled and all(one.settled for one in learned)
+    if flip_rate is not None and now.flip_rate is not None:
+        moved = abs(flip_rate.rate - now.flip_rate.rate)
+        settled &= moved <= SETTLED * flip_rate.error
+        steady &= moved <= NOTICED * math.sqrt(now.flip_rate.rate / learner.data.n_samples)
+        return Round(pool, Noise.flips(flip_rate.rate), flip_rate, settled, agreed, steady)
+    return Round(pool, now.noise, None, settled, agreed, steady)
+
+
+def lone_blocks(sensors: Iterable[int], pool: Pool) -> list[Block]:
+    """For a sensor with many neighbours: itself and one sensor of each of its sources tell a lone source from them."""
+    blocks = []
+    for sensor in sensors:
+        company: list[int] = []
+        columns = sorted(pool.reaching.get(sensor, ()), key=lambda column: -pool.sources[column].rate)
+        for column in columns:
+            if len(column) > 1 and not set(company) & set(column):
+                company.append(_least_shared(sensor, column, columns))
+        blocks.append(Block(np.array([sensor, *company[: LARGEST - 1]], np.int64), 1, lone=True))
+    return blocks
+
+
+def _least_shared(sensor: int, column: Column, columns: Sequence[Column]) -> int:
+    others = [other for other in column if other != sensor]
+    return min(others, key=lambda other: sum(other in column for column in columns))
+
+
+def elected(learned: Sequence[Learned]) -> Pool:
+    """The sources that at least half of the blocks found which decide on them; the firmest estimate counts."""
+    return Pool(
+        {
+            column: min(estimates, key=lambda estimate: estimate.error)
+            for column, estimates, n_voters in votes(learned)
+            if 2 * len(estimates) >= n_voters
+        }
+    )
+
+
+def unanimous(learned: Sequence[Learned]) -> bool:
+    """Whether every source that any block found was found by all that decide on it."""
+    return all(len(estimates) == n_voters for _, estimates, n_voters in votes(learned))
+
+
+def votes(learned: Sequence[Learned]) -> Iterator[tuple[Column, list[Estimate], int]]:
+    """Every source found, its estimates, and how many blocks decide on it."""
+    deciding: dict[int, list[Learned]] = defaultdict(list)
+    found: dict[Column, list[Estimate]] = defaultdict(list)
+    for one in learned:
+        for sensor in one.block.sensors[: one.block.n_anchor].tolist():
+            deciding[sensor].append(one)
+        for column, estimate in one.sources.items():
+            found[column].append(estimate)
+    for column, estimates in sorted(found.items()):
+        voters = {id(one) for sensor in column for one in deciding[sensor] if one.block.decides(column)}
+        yield column, estimates, len(voters)
+
+
+def undecided(pool: Pool, blocks: Sequence[Block]) -> dict[Column, Estimate]:
+    """The sources on which no block decides: they are wide, or among sensors with too many neighbours."""
+    anchored: dict[int, list[Block]] = defaultdict(list)
+    for block in blocks:
+        anchored[int(block.sensors[0])].append(block)
+    return {
+        column: estimate
+        for column, estimate in pool.sources.items()
+        if not any(block.decides(column) for sensor in column for block in anchored[sensor])
+    }
+
+
+def shifted(now: FlipRate, learned: Sequence[Learned], n_sensors: int) -> FlipRate:
+    """One scoring step of the flip rate on all blocks together.
+
+    A cell is in several blocks, so their information counts it several times; the error counts it once.
+    """
+    slope = sum(one.flips.slope for one in learned)
+    information = sum(one.flips.information for one in learned)
+    if information <= 0.0:
+        return now
+    n_seen = sum(one.block.sensors.size for one in learned)
+    rate = float(np.clip(now.rate + slope / information, now.lowest, min(HIGHEST, 4 * now.rate + 0.01)))
+    return FlipRate(rate, float(np.sqrt(n_seen / (n_sensors * information))), now.lowest)

@@ -1,0 +1,125 @@
+"""Which sources the slots ask for: what does not pay is dropped, what pays is added, until neither helps."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.estimate.costs import cost_by_size
+from bica.estimate.temporal.state import ChainedSources, TemporalState, Trial, source_of
+from bica.progress import report
+from bica.threads import in_threads
+
+Column = NDArray[np.bool_]
+
+
+def candidates(mixing: NDArray[np.bool_]) -> list[Column]:
+    """Single sensors and pairs; every column with one sensor more or less; what two overlapping columns make together.
+
+    The order depends on the columns alone. There are some (m² + n²) / 2 + m n of them for m sensors and n sources.
+
+    >>> mixing = np.array([[1, 1, 0], [0, 1, 1]], dtype=bool).T  # the sources {0, 1} and {1, 2}
+    >>> [np.flatnonzero(column).tolist() for column in candidates(mixing)]
+    [[0], [1], [2], [0, 2], [0, 1, 2]]
+    """
+    one = np.eye(len(mixing), dtype=bool)
+    columns = [*one, *(one[i] | one[k] for i, k in combinations(range(len(mixing)), 2))]
+    for column in mixing.T:
+        columns += [column ^ sensor for sensor in one]
+    for left, right in combinations(mixing.T, 2):
+        columns += [left | right, left & right, left & ~right, right & ~left]
+    present = {column.tobytes() for column in mixing.T}
+    distinct = {column.tobytes(): column for column in columns if column.any()}
+    return [column for name, column in distinct.items() if name not in present]
+
+
+FIRST_CHANCE, FIRST_STAY = 0.01, 3.0  # of a candidate; its own are found if it looks promising
+GLANCE, LOOK = 4, 6  # neighbours whose course is summed over with a candidate's
+PROMISING, MARGIN = 6, 20.0  # candidates that get a closer look, and how far below the cost they may seem
+STEPS = 5  # of expectation and maximisation for a promising candidate
+MOST_ROUNDS = 30
+
+Found = tuple[float, ChainedSources]  # what a source gains beyond its cost, and the source
+
+
+class TimeSearch:
+    """Exchange sources until the penalised likelihood of all slots rises no more.
+
+    Each source is weighed with its nearest neighbours: their courses are summed over, all others' are kept.
+    """
+
+    def __init__(self, state: TemporalState, n_jobs: int | None = None) -> None:
+        self.state, self._n_jobs = state, n_jobs
+        self.converged, self.interrupted = False, False
+        self._added: set[bytes] = set()
+        self._refused: set[bytes] = set()  # added and dropped before; without it two mistakes may alternate for ever
+        n_slots, n_sensors = state.cells.shape
+        # a source has two numbers here, how often it is on and for how long; the usual cost knows of one
+        self._cost = cost_by_size(n_sensors, n_slots, n_sensors) + 0.5 * np.log(max(n_slots, 2))
+
+    def run(self) -> None:
+        """Search until nothing changes; Ctrl-C keeps the sources found so far."""
+        try:
+            self.converged = self._rounds()
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+    def _rounds(self) -> bool:
+        self.state.settle()
+        for turn in range(MOST_ROUNDS):
+            report("sources in time", turn, None)
+            dropped = self._drop_all()
+            if not self._add() and not dropped:
+                return True
+        return False
+
+    def _drop_all(self) -> bool:
+        """Drop the source that pays least, again and again."""
+        dropped = False
+        while self.state.sources.n_sources:
+            gains = list(in_threads(self._gain_of_present, range(self.state.sources.n_sources), self._n_jobs))
+            worst = int(np.argmin(gains))
+            if gains[worst] > 0:
+                break
+            self._refused |= self._added & {self.state.sources.mixing[:, worst].tobytes()}
+            self.state.drop(worst)
+            dropped = True
+        return dropped
+
+    def _gain(self, trial: Trial) -> float:
+        """What the source on trial gains beyond its cost."""
+        return trial.gain() - float(self._cost[trial.source.mixing.sum()])
+
+    def _gain_of_present(self, place: int) -> float:
+        source = self.state.sources.pick(np.array([place]))
+        return self._gain(self.state.trial(source, LOOK, instead_of=place))
+
+    def _glance(self, column: Column) -> float:
+        return self._gain(self.state.trial(self._first(column), GLANCE))
+
+    def _look(self, column: Column) -> Found:
+        source = self.state.trial(self._first(column), GLANCE).refined(STEPS).source
+        return self._gain(self.state.trial(source, LOOK)), source
+
+    def _first(self, column: Column) -> ChainedSources:
+        """A candidate before anything is known of it: it stays on about as long as others do."""
+        stays = self.state.sources.stay
+        return source_of(column, FIRST_CHANCE, float(np.median(stays)) if stays.size else FIRST_STAY)
+
+    def _add(self) -> bool:
+        """Add the candidates that pay best, as long as they have no sensors in common."""
+        columns = [c for c in candidates(self.state.sources.mixing) if c.tobytes() not in self._refused]
+        glances = list(in_threads(self._glance, columns, self._n_jobs))
+        best = [k for k in np.argsort(-np.array(glances), kind="stable")[:PROMISING] if glances[k] > -MARGIN]
+        found = list(in_threads(self._look, [columns[k] for k in best], self._n_jobs))
+        taken = np.zeros(len(self.state.sources.mixing), bool)
+        added = False
+        for gain, source in sorted(found, key=lambda pair: -pair[0]):
+            if gain > 0 and not (taken & source.mixing[:, 0]).any():
+                taken |= source.mixing[:, 0]
+                self._added.add(source.mixing[:, 0].tobytes())
+                self.state.add(source, LOOK)
+                added = True
+        return added

@@ -1,0 +1,1 @@
+"""The paper's evaluation and both applications' experiments, with their figures."""

@@ -1,0 +1,167 @@
+"""What came of the spectrum experiment: means over fields, and one picture of the errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import altair as alt
+
+from bica.compare.run import Record
+from bica.compare.summary import best_variants, mean_of
+from bica.estimate.likelihood import IN_TIME
+from bica.experiments.spectrum import FINDBICA
+from bica.report import look
+from bica.report.look import Values, heading, layers, marks_at, styled
+
+By = Literal["n_users", "n_true"]
+MEASURES = ("hamming_distance", "exact", "activity_error", "activity_error_in_time", "n_found", "f1", "cpu_seconds")
+TITLES = {"likelihood": "Likelihood", IN_TIME: "Likelihood in time", "truth": "exact model"}
+BEST_FINDBICA = "FindBICA"
+CELL = ("reading", "n_users", "flip_rate")
+
+
+def with_best_findbica(records: Sequence[Record]) -> list[Record]:
+    """One FindBICA in place of all: for each number of users and noise the setting with the lowest mean distance.
+
+    Its activity in time is that of the one setting for which it was decoded. Others get their titles.
+    """
+    in_time = {_run(record): record["activity_error_in_time"] for record in records if _decoded_findbica(record)}
+    best = best_variants(records, FINDBICA, CELL)
+    lines = []
+    for record in records:
+        name = record["contender"]
+        if name not in FINDBICA:
+            lines.append(record | {"contender": TITLES.get(name, name)})
+        elif best[_cell(record)] == name:
+            error = in_time.get(_run(record))
+            lines.append(record | {"contender": BEST_FINDBICA, "variant": name, "activity_error_in_time": error})
+    return lines
+
+
+def _run(record: Record) -> tuple[Any, ...]:
+    return *_cell(record), record["seed"]
+
+
+def _decoded_findbica(record: Record) -> bool:
+    return record["contender"] in FINDBICA and record["activity_error_in_time"] is not None
+
+
+def _cell(record: Record) -> tuple[Any, ...]:
+    return tuple(record[part] for part in CELL)
+
+
+def means_by(records: Iterable[Record], by: By) -> list[Record]:
+    """Means with 99 % intervals for every contender, noise level and number: of users, or of those told apart.
+
+    >>> record = {"contender": "a", "flip_rate": 0.0, "n_users": 5, **dict.fromkeys(MEASURES, 0.5)}
+    >>> means_by([record, record], "n_users")[0]["mean"]
+    0.5
+    """
+    cells: dict[tuple[str, float, int], list[Record]] = {}
+    for record in records:
+        cells.setdefault((record["contender"], record["flip_rate"], record[by]), []).append(record)
+    return [
+        {
+            "contender": contender,
+            "flip_rate": rate,
+            "number": number,
+            "measure": measure,
+            **mean_of(values).ends(),
+            "n_runs": len(values),
+        }
+        for (contender, rate, number), members in sorted(cells.items())
+        for measure in MEASURES
+        if (values := [record[measure] for record in members if record[measure] is not None])
+    ]
+
+
+def markdown_of_users(means: Sequence[Record], measure: str, digits: int = 4) -> str:
+    """One measure as text: a line a method and noise level, a column a number of users.
+
+    >>> row = {"contender": "FindBICA", "flip_rate": 0.05, "number": 5, "measure": "exact", "mean": 0.5}
+    >>> print(markdown_of_users([row], "exact", 2))
+    | method | flips | 5 |
+    | --- | --- | ---: |
+    | FindBICA | 5 % | 0.50 |
+    """
+    rows = [row for row in means if row["measure"] == measure]
+    numbers = sorted({row["number"] for row in rows})
+    lines: dict[tuple[str, float], dict[int, float]] = {}
+    for row in rows:
+        lines.setdefault((row["contender"], row["flip_rate"]), {})[row["number"]] = row["mean"]
+    text = ["| method | flips | " + " | ".join(map(str, numbers)) + " |", "| --- | --- |" + " ---: |" * len(numbers)]
+    for (contender, rate), found in sorted(lines.items(), key=lambda line: (line[0][1], line[0][0])):
+        cells = [f"{found[n]:.{digits}f}" if n in found else "-" for n in numbers]
+        text.append(f"| {contender} | {100 * rate:g} % | " + " | ".join(cells) + " |")
+    return "\n".join(text)
+
+
+ROWS = {
+    "hamming_distance": "distance of the mixing",
+    "exact": "share of exact mixings",
+    "activity_error": "activity error, row by row",
+    "activity_error_in_time": "activity error, in time",
+}
+COLORS = (look.INK, look.BLUE, look.ORANGE, look.GREY, look.SKY, look.YELLOW)
+EXACT = "exact model"
+WIDTH, HEIGHT = 200, 125
+ROOM = 1.1  # above the highest mean; wider bands are cut off there
+BAND_RUNS = 5  # of fewer runs an interval says next to nothing
+
+
+def spectrum_errors_chart(by_users: Values, by_distinct: Values) -> alt.VConcatChart:
+    """Means with 99 % bands against the number of users, and below against how many of them can be told apart.
+
+    Both have ``contender``, ``flip_rate``, ``number``, ``measure``, ``mean``, ``low``, ``high`` and ``n_runs``.
+    """
+    contenders = list(dict.fromkeys(row["contender"] for row in by_users))
+    scale = alt.Scale(domain=contenders, range=[COLORS[place % len(COLORS)] for place in range(len(contenders))])
+    legend = alt.Legend(title=None, orient="bottom", direction="horizontal", symbolOpacity=1, symbolType="stroke")
+    color = alt.Color("contender:N", scale=scale, legend=legend)
+    parts = [
+        _part(by_users, "users on the field", color, list(ROWS)),
+        _part(by_distinct, "distinct users that are heard", color, list(ROWS)[::2]),
+    ]
+    figure: alt.VConcatChart = alt.vconcat(*parts, spacing=30)
+    return styled(figure)
+
+
+def _part(means: Values, x_title: str, color: alt.Color, measures: Sequence[str]) -> alt.VConcatChart:
+    part: alt.VConcatChart = alt.vconcat(*(_row(means, m, x_title, color, measures) for m in measures), spacing=12)
+    return part
+
+
+def _row(means: Values, measure: str, x_title: str, color: alt.Color, measures: Sequence[str]) -> alt.HConcatChart:
+    rows: Values = [row for row in means if row["measure"] == measure and not _trivial(row)]
+    rates = sorted({row["flip_rate"] for row in rows})
+    highest = 1.0 if measure == "exact" else ROOM * max((row["mean"] for row in rows), default=1.0) or 1.0
+    panels = []
+    for place, rate in enumerate(rates):
+        values: Values = [row for row in rows if row["flip_rate"] == rate]
+        panel = _panel(values, highest, ROWS[measure] if place == 0 else None, color, last=measure == measures[-1])
+        if measure == measures[0]:
+            panel = panel.properties(title=heading(f"{100 * rate:g} % flipped", f"by {x_title}"))
+        panels.append(panel)
+    row: alt.HConcatChart = alt.hconcat(*panels, spacing=24)
+    return row
+
+
+def _trivial(row: dict[str, Any]) -> bool:
+    """The exact model makes no errors in the mixing; it shows what decoding alone gets wrong."""
+    return bool(row["contender"] == EXACT and row["measure"] in ("hamming_distance", "exact"))
+
+
+def _panel(values: Values, highest: float, title: str | None, color: alt.Color, *, last: bool) -> alt.LayerChart:
+    axis = alt.Axis(grid=False, tickMinStep=1, labels=last, ticks=last, format="d")
+    x = alt.X("number:Q", title=None, axis=axis, scale=alt.Scale(zero=False, nice=False, padding=6))
+    scale = alt.Scale(domain=[0, highest], nice=False)
+    axis = alt.Axis(gridColor=look.FAINT, tickCount=4, minExtent=34, titleFontSize=10, titleFontWeight="normal")
+    y = alt.Y("mean:Q", scale=scale, title=title, axis=axis)
+    low = alt.Y("low:Q", scale=scale, title=title)
+    known: Values = [row for row in values if row["n_runs"] >= BAND_RUNS]
+    band = marks_at(known).mark_area(opacity=0.12, clip=True).encode(x=x, y=low, y2="high:Q", color=color)
+    base = marks_at(values).encode(x=x, y=y, color=color)
+    line = base.mark_line(strokeWidth=1.8, clip=True)
+    dots = base.mark_point(filled=True, size=16, clip=True, opacity=1)
+    return layers(band, line, dots, width=WIDTH, height=HEIGHT)

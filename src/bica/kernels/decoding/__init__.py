@@ -1,0 +1,1 @@
+"""Loops that find or sum the activities behind a row."""

@@ -1,0 +1,140 @@
+"""The cheapest activity behind every set of sensors, and the chance of many rows, out of one table.
+
+A table holds a cost and a set of active sources for each set of sensors. Costs within ``TIE`` of each other
+are equal: then fewer active sources win, and after that the smaller number that their bits spell.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.kernels.bits import Cells, Words
+from bica.kernels.columns import count_bits
+from bica.kernels.compiled import compiled
+
+TIE = 1e-9
+Costs = NDArray[np.float64]
+
+
+@compiled
+def spread_bits(words: Words, columns: NDArray[np.int64], spread: Words) -> None:
+    """Set bit ``columns[k]`` of a row of ``spread`` where bit ``k`` of the same row of ``words`` is set."""
+    for row in range(words.shape[0]):
+        for k in range(columns.size):
+            bit = (words[row, k // 64] >> np.uint64(k % 64)) & np.uint64(1)
+            spread[row, columns[k] // 64] |= bit << np.uint64(columns[k] % 64)
+
+
+@compiled
+def fold_keys(cells: Cells, keys: NDArray[np.uint64]) -> None:
+    """A number for each row of at most 32 cells; sorted by it, rows with the same last cells stand together."""
+    for row in range(cells.shape[0]):
+        key = np.uint64(0)
+        for sensor in range(cells.shape[1]):
+            key |= np.uint64(cells[row, sensor]) << np.uint64(2 * sensor)
+        keys[row] = key
+
+
+@compiled
+def _n_bits(words: NDArray[np.uint64]) -> np.uint64:
+    count = np.uint64(0)
+    for word in words:
+        count += count_bits(word)
+    return count
+
+
+@compiled
+def ranks_before(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> bool:
+    """Which of two activities is preferred in a tie: the one with fewer sources, then the smaller number in binary."""
+    n_left, n_right = _n_bits(left), _n_bits(right)
+    if n_left != n_right:
+        return bool(n_left < n_right)
+    for word in range(left.size - 1, -1, -1):
+        if left[word] != right[word]:
+            return bool(left[word] < right[word])
+    return False
+
+
+@compiled
+def add_source(cost: Costs, active: Words, sensors: int, source: int, price: float) -> None:
+    """Let one more source switch on the bit set ``sensors`` for this price, which may be negative.
+
+    Sets come in falling order: a set that holds all of ``sensors`` is read before anything is written to it,
+    and the others are never written to. So the source is counted once.
+    """
+    candidate = np.empty(active.shape[1], np.uint64)
+    for before in range(cost.size - 1, -1, -1):
+        after, value = before | sensors, cost[before] + price
+        if np.isinf(value) or value > cost[after] + TIE:
+            continue
+        candidate[:] = active[before]
+        candidate[source // 64] |= np.uint64(1) << np.uint64(source % 64)
+        if value < cost[after] - TIE or ranks_before(candidate, active[after]):
+            cost[after] = value
+            active[after] = candidate
+
+
+@compiled
+def _fold(cost: Costs, active: Words, folded_cost: Costs, folded_active: Words, if_quiet: float, if_on: float) -> None:
+    """Keep the better half of a table at each place: the last sensor quiet, or on."""
+    size = folded_cost.size
+    for place in range(size):
+        value_quiet, value_on = cost[place] + if_quiet, cost[place + size] + if_on
+        is_on = value_on < value_quiet - TIE
+        if not is_on and value_on <= value_quiet + TIE and value_on < np.inf:
+            is_on = ranks_before(active[place + size], active[place])
+        folded_cost[place] = value_on if is_on else value_quiet
+        better = place + size if is_on else place
+        for word in range(active.shape[1]):
+            folded_active[place, word] = active[better, word]
+
+
+@compiled
+def decode_cells(
+    cost: Costs, active: Words, penalty: NDArray[np.float64], cells: Cells, best: Words, least: Costs
+) -> None:
+    """Find the cheapest activity behind each row of cells and its cost, given ``penalty[sensor, cell, state]``.
+
+    Each sensor, the last one first, halves the table, down to one entry. Rows that are sorted by their last cells
+    first share the halvings of the cells they have in common: time 2^m for one row, m 2^m for all possible ones.
+    """
+    n_rows, n_sensors = cells.shape
+    half_cost, half_active = np.empty(cost.size), np.empty(active.shape, np.uint64)  # [size:2 * size] for each size
+    for row in range(n_rows):
+        changed = n_sensors
+        while row > 0 and changed > 0 and cells[row, changed - 1] == cells[row - 1, changed - 1]:
+            changed -= 1
+        for sensor in range(changed - 1, -1, -1):
+            size = 1 << sensor
+            price = penalty[sensor, cells[row, sensor]]
+            here = slice(size, 2 * size)
+            if sensor == n_sensors - 1:
+                _fold(cost, active, half_cost[here], half_active[here], price[0], price[1])
+            else:
+                whole = slice(2 * size, 4 * size)
+                _fold(half_cost[whole], half_active[whole], half_cost[here], half_active[here], price[0], price[1])
+        best[row] = half_active[1]
+        least[row] = half_cost[1]
+
+
+@compiled
+def fold_rows(
+    table: NDArray[np.float64], weight: NDArray[np.float64], cells: Cells, total: NDArray[np.float64]
+) -> None:
+    """Sum the table over all sets, each weighed by ``weight[sensor, cell, state]``, for every row of cells.
+
+    The table of 2^m sets stands in the upper half of ``table``. Each sensor, the last one first, halves it into the
+    free space below. Rows sorted by their last cells first share the halvings of the cells they have in common:
+    time 2^m for one row, about 2^m log(n_rows) for many.
+    """
+    n_rows, n_sensors = cells.shape
+    for row in range(n_rows):
+        changed = n_sensors
+        while row > 0 and changed > 0 and cells[row, changed - 1] == cells[row - 1, changed - 1]:
+            changed -= 1
+        for sensor in range(changed - 1, -1, -1):
+            size = 1 << sensor
+            quiet, on = weight[sensor, cells[row, sensor], 0], weight[sensor, cells[row, sensor], 1]
+            folded, low, high = table[size : 2 * size], table[2 * size : 3 * size], table[3 * size : 4 * size]
+            for place in range(size):
+                folded[place] = quiet * low[place] + on * high[place]
+        total[row] = table[1]

@@ -1,0 +1,96 @@
+"""Sources and sensor noise on the subset lattice, one source or one sensor at a time, in place.
+
+The loops have the shape of those in ``subsets.py``: low sensors first, tile by tile, over slices from 0.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.kernels.compiled import compiled
+from bica.kernels.lattice.subsets import TILE
+
+
+@compiled
+def mix_source(table: NDArray[np.float64], sensors: int, probability: float) -> None:
+    """Let one more source switch on the bit set ``sensors`` with this probability.
+
+    Nothing is ever subtracted, so impossible patterns stay exactly 0 and rare ones keep their digits.
+    """
+    for pattern in range(table.size):
+        if pattern & sensors != sensors:
+            moved = probability * table[pattern]
+            table[pattern] *= 1.0 - probability
+            table[pattern | sensors] += moved
+
+
+Table = NDArray[np.float64]
+Rates = NDArray[np.float64]  # (n_sensors,)
+Matrices = NDArray[np.float64]  # (n_sensors, 2, 2)
+
+
+@compiled
+def _apply_one_sensor(values: Table, bit: int, matrix: NDArray[np.float64]) -> None:
+    quiet_to_quiet, on_to_quiet = matrix[0, 0], matrix[0, 1]
+    quiet_to_on, on_to_on = matrix[1, 0], matrix[1, 1]
+    for start in range(0, values.size, 2 * bit):
+        quiet, on = values[start : start + bit], values[start + bit : start + 2 * bit]
+        for s in range(bit):
+            was_quiet, was_on = quiet[s], on[s]
+            quiet[s] = quiet_to_quiet * was_quiet + on_to_quiet * was_on
+            on[s] = quiet_to_on * was_quiet + on_to_on * was_on
+
+
+@compiled
+def _apply_three_sensors(values: Table, matrices: Matrices) -> None:
+    """The first three sensors at once: alone, their slices are too short for vector instructions."""
+    groups = values.reshape(-1, 8)
+    for k in range(groups.shape[0]):
+        for sensor in range(3):
+            bit = 1 << sensor
+            for s in range(8):
+                if s & bit == 0:
+                    was_quiet, was_on = groups[k, s], groups[k, s ^ bit]
+                    groups[k, s] = matrices[sensor, 0, 0] * was_quiet + matrices[sensor, 0, 1] * was_on
+                    groups[k, s ^ bit] = matrices[sensor, 1, 0] * was_quiet + matrices[sensor, 1, 1] * was_on
+
+
+@compiled
+def _apply_all_sensors(values: Table, matrices: Matrices) -> None:
+    first = 0
+    if values.size >= 8:
+        _apply_three_sensors(values, matrices)
+        first = 3
+    for sensor in range(first, matrices.shape[0]):
+        if 1 << sensor < values.size:
+            _apply_one_sensor(values, 1 << sensor, matrices[sensor])
+
+
+@compiled
+def apply_matrices(values: Table, matrices: Matrices) -> None:
+    """For every sensor, send the pair (quiet, on) of every other state through that sensor's matrix."""
+    tile = min(TILE, values.size)
+    for start in range(0, values.size, tile):
+        _apply_all_sensors(values[start : start + tile], matrices)
+    for sensor in range(matrices.shape[0]):
+        if 1 << sensor >= tile:
+            _apply_one_sensor(values, 1 << sensor, matrices[sensor])
+
+
+def channel_matrices(false_alarm: Rates, miss: Rates) -> Matrices:
+    """Column: what was there; row: what is shown. ``[[1 - a, b], [a, 1 - b]]`` for every sensor."""
+    return np.array([[1 - false_alarm, miss], [false_alarm, 1 - miss]]).transpose(2, 0, 1).copy()
+
+
+def apply_channel(values: Table, false_alarm: Rates, miss: Rates) -> None:
+    """Turn the distribution of what is there into the distribution of what is shown."""
+    apply_matrices(values, channel_matrices(false_alarm, miss))
+
+
+def apply_channel_transposed(values: Table, false_alarm: Rates, miss: Rates) -> None:
+    """Carry a derivative by what is shown back to a derivative by what is there."""
+    apply_matrices(values, channel_matrices(false_alarm, miss).transpose(0, 2, 1).copy())
+
+
+def undo_channel(values: Table, false_alarm: Rates, miss: Rates) -> None:
+    """Invert ``apply_channel``; the rates of a sensor must not add up to 1."""
+    apply_matrices(values, np.linalg.inv(channel_matrices(false_alarm, miss)).astype(np.float64))

@@ -1,0 +1,207 @@
+"""The exact likelihood of an OR mixture on the subset lattice, and its derivatives.
+
+Tables of length 2^m: ``hidden`` is the distribution of what is there, ``shown`` of what noisy sensors show. The data
+are cells of the shown table, grouped by which sensors were unobserved; in a group those sensors are summed out.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.kernels.compiled import compiled
+from bica.kernels.lattice.channel import apply_matrices, mix_source
+from bica.kernels.lattice.subsets import subset_sums, superset_sums
+
+Table = NDArray[np.float64]
+Sets = NDArray[np.int64]
+
+
+@compiled
+def mix_sources(sources: Sets, probability: NDArray[np.float64], hidden: Table) -> None:
+    """Make ``hidden`` the pattern distribution of these sources."""
+    hidden[:] = 0.0
+    hidden[0] = 1.0
+    for j in range(sources.size):
+        mix_source(hidden, sources[j], probability[j])
+
+
+@compiled
+def read_cells(table: Table, unobserved: Sets, starts: Sets, cells: Sets, values: NDArray[np.float64]) -> None:
+    """The chance of every observed cell; the sensors that its group did not observe are summed out.
+
+    A cell with k unobserved sensors takes 2^k additions, the distinct cells of a group at most 2^m together.
+    """
+    for group in range(unobserved.size):
+        gap = unobserved[group]
+        for k in range(starts[group], starts[group + 1]):
+            values[k] = table[cells[k]]
+            inside = gap
+            while inside != 0:
+                values[k] += table[cells[k] | inside]
+                inside = (inside - 1) & gap
+
+
+@compiled
+def spread_cells(values: NDArray[np.float64], unobserved: Sets, starts: Sets, cells: Sets, table: Table) -> None:
+    """The transpose of ``read_cells``: every cell's value is added to all patterns that it stands for."""
+    table[:] = 0.0
+    for group in range(unobserved.size):
+        gap = unobserved[group]
+        for k in range(starts[group], starts[group + 1]):
+            table[cells[k]] += values[k]
+            inside = gap
+            while inside != 0:
+                table[cells[k] | inside] += values[k]
+                inside = (inside - 1) & gap
+
+
+@compiled
+def candidate_gradient(hidden: Table, by_hidden: Table, gradient: Table) -> None:
+    """The derivative of the log-likelihood by the rate of *every* set of sensors, present or not.
+
+    ``by_hidden`` is the derivative by the hidden distribution. Three transforms, whatever the number of sources.
+    """
+    silence = hidden.copy()
+    subset_sums(silence, 1.0)
+    gradient[:] = by_hidden
+    superset_sums(gradient, -1.0)
+    gradient *= silence
+    superset_sums(gradient, 1.0)
+    gradient -= gradient[0]
+
+
+@compiled
+def source_gradient(hidden: Table, by_hidden: Table, sources: Sets) -> NDArray[np.float64]:
+    """The same for a few sources, without subtracting large numbers."""
+    gradient = np.zeros(sources.size)
+    for j in range(sources.size):
+        for s in range(hidden.size):
+            gradient[j] += hidden[s] * (by_hidden[s | sources[j]] - by_hidden[s])
+    return gradient
+
+
+@compiled
+def with_source_on(hidden: Table, source: int, table: Table) -> None:
+    """The hidden distribution given that the source is on."""
+    table[:] = 0.0
+    for s in range(hidden.size):
+        table[s | source] += hidden[s]
+
+
+@compiled
+def noise_derivative(
+    shown: Table, sensor: int, false_alarm: float, miss: float, by_miss: bool, weight: float, table: Table
+) -> None:
+    """Add ``weight`` times the derivative of the shown distribution by one sensor's false-alarm or miss rate."""
+    bit = 1 << sensor
+    scale = weight / (1.0 - false_alarm - miss)
+    from_quiet = -false_alarm if by_miss else miss - 1.0
+    from_on = 1.0 - false_alarm if by_miss else miss
+    for start in range(0, shown.size, 2 * bit):
+        for s in range(start, start + bit):
+            moved = scale * (from_quiet * shown[s] + from_on * shown[s + bit])
+            table[s] += moved
+            table[s + bit] -= moved
+
+
+@compiled
+def noise_gradient(
+    shown: Table, by_shown: Table, false_alarm: NDArray[np.float64], miss: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The derivative of the log-likelihood by every sensor's false-alarm and miss rate: (n_sensors, 2)."""
+    gradient = np.zeros((false_alarm.size, 2))
+    for sensor in range(false_alarm.size):
+        bit = 1 << sensor
+        quiet, on = 0.0, 0.0
+        for start in range(0, shown.size, 2 * bit):
+            for s in range(start, start + bit):
+                difference = by_shown[s] - by_shown[s + bit]
+                quiet += shown[s] * difference
+                on += shown[s + bit] * difference
+        scale = 1.0 / (1.0 - false_alarm[sensor] - miss[sensor])
+        gradient[sensor, 0] = scale * ((miss[sensor] - 1.0) * quiet + miss[sensor] * on)
+        gradient[sensor, 1] = scale * ((1.0 - false_alarm[sensor]) * on - false_alarm[sensor] * quiet)
+    return gradient
+
+
+@compiled
+def source_derivatives(
+    hidden: Table,
+    sources: Sets,
+    matrices: NDArray[np.float64],
+    cells: tuple[Sets, Sets, Sets],
+    derivatives: NDArray[np.float64],
+) -> None:
+    """Derivatives of the chance of every cell by the rate of every source: the first rows of ``derivatives``."""
+    table = np.empty(hidden.size)
+    for j in range(sources.size):
+        with_source_on(hidden, sources[j], table)
+        table -= hidden
+        apply_matrices(table, matrices)
+        read_cells(table, cells[0], cells[1], cells[2], derivatives[j])
+
+
+@compiled
+def log_chance_derivatives(
+    hidden: Table,
+    shown: Table,
+    sources: Sets,
+    rates: tuple[NDArray[np.float64], NDArray[np.float64]],
+    rates_of: tuple[NDArray[np.float64], NDArray[np.float64]],
+    matrices: NDArray[np.float64],
+    cells: tuple[Sets, Sets, Sets],
+    derivatives: NDArray[np.float64],
+) -> None:
+    """Derivatives of the chance of every cell, by the rate of every source, then by every unknown of the noise.
+
+    ``rates`` are the false-alarm and miss rates, ``rates_of`` how they depend on the unknowns (n_sensors, n_unknown).
+    """
+    source_derivatives(hidden, sources, matrices, cells, derivatives)
+    table = np.empty(hidden.size)
+    for unknown in range(rates_of[0].shape[1]):
+        table[:] = 0.0
+        for sensor in range(matrices.shape[0]):
+            false_alarm, miss = rates[0][sensor], rates[1][sensor]
+            for by_miss in range(2):
+                weight = rates_of[by_miss][sensor, unknown]
+                if weight != 0.0:
+                    noise_derivative(shown, sensor, false_alarm, miss, by_miss == 1, weight, table)
+        read_cells(table, cells[0], cells[1], cells[2], derivatives[sources.size + unknown])
+
+
+@compiled
+def best_additions(
+    hidden: Table,
+    matrices: NDArray[np.float64],
+    candidates: Sets,
+    cells: tuple[Sets, Sets, Sets],
+    chance: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    gain: NDArray[np.float64],
+    probability: NDArray[np.float64],
+) -> None:
+    """How much each candidate alone would raise the log-likelihood, and at which probability.
+
+    In the probability of one more source the log-likelihood is concave: Newton's method, kept inside (0, 1).
+    """
+    table, ratio = np.empty(hidden.size), np.empty(chance.size)
+    for c in range(candidates.size):
+        with_source_on(hidden, candidates[c], table)
+        apply_matrices(table, matrices)
+        read_cells(table, cells[0], cells[1], cells[2], ratio)
+        for k in range(ratio.size):
+            ratio[k] = ratio[k] / chance[k] - 1.0
+        p = 0.05
+        for _ in range(40):
+            slope, curvature = 0.0, 0.0
+            for k in range(ratio.size):
+                step = ratio[k] / (1.0 + p * ratio[k])
+                slope += weights[k] * step
+                curvature += weights[k] * step * step
+            new = p + slope / curvature if curvature > 0.0 else p
+            new = 0.1 * p if new <= 0.0 else min(new, 0.5 * (p + 0.98))
+            settled = abs(new - p) < 1e-4 * p + 1e-9
+            p = new
+            if settled:
+                break
+        probability[c] = p
+        gain[c] = np.sum(weights * np.log1p(p * ratio))

@@ -1,0 +1,183 @@
+"""Which sources were on in each row: greedy, then dropping each in turn and completing again."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bica.kernels.compiled import compiled
+from bica.kernels.rows.gains import (
+    HOT,
+    IS_HOT,
+    MOVED,
+    N_CANDIDATES,
+    N_HOT,
+    N_MOVED,
+    ON,
+    PLACE,
+    SOURCE,
+    STAMP,
+    USEFUL,
+    Ints,
+    Numbers,
+    Places,
+    RowCells,
+    Sources,
+    gather,
+    leave,
+    switch,
+    work_space,
+    worth,
+)
+from bica.kernels.rows.lists import Lists
+
+PASSES = 3
+
+
+class Activity(NamedTuple):
+    """Which sources are on in each row, and what that is worth."""
+
+    active: Lists  # the sources of each row
+    loss: Numbers  # one for each entry of ``active``: what the row loses without it, others stepping in
+    gain: Numbers  # (n_rows,), what the active sources gain against none
+
+
+@compiled
+def _best(skipped: int, slot: Ints, gain: Numbers, count: Places) -> int:
+    """The candidate with the largest positive gain, or -1; forgets those that are no longer hot."""
+    best, top, k = -1, USEFUL, 0
+    while k < count[N_HOT]:
+        b = slot[HOT, k]
+        if slot[ON, b] or gain[b] <= USEFUL:
+            count[N_HOT] -= 1
+            slot[IS_HOT, b], slot[HOT, k] = 0, slot[HOT, count[N_HOT]]
+            continue
+        if b != skipped and gain[b] > top:
+            best, top = b, gain[b]
+        k += 1
+    return best
+
+
+@compiled
+def _complete(
+    skipped: int, n_logged: int, log: Ints, starts: Places, sensors: Ints, reach_starts: Places, reach: Ints,
+    says: Numbers, cell: Ints, slot: Ints, gain: Numbers, count: Places,
+) -> tuple[float, int]:  # fmt: skip
+    """Add the best candidate until none helps; return what was gained, and the length of the log of switches."""
+    gained = 0.0
+    b = _best(skipped, slot, gain, count)
+    while b >= 0 and n_logged < log.size:
+        gained += gain[b]
+        switch(b, starts, sensors, reach_starts, reach, says, cell, slot, gain, count)
+        log[n_logged] = b
+        n_logged += 1
+        b = _best(skipped, slot, gain, count)
+    return gained, n_logged
+
+
+@compiled
+def _remove_useless(
+    n_logged: int, log: Ints, starts: Places, sensors: Ints, reach_starts: Places, reach: Ints, says: Numbers,
+    cell: Ints, slot: Ints, gain: Numbers, count: Places,
+) -> tuple[float, int]:  # fmt: skip
+    """Switch off what became useless since the last stamp; return what was gained, and the length of the log."""
+    gained = 0.0
+    k = 0
+    while k < count[N_MOVED]:
+        b = slot[MOVED, k]
+        if slot[ON, b] and n_logged < log.size:
+            value = worth(b, starts, sensors, says, cell, slot, gain)
+            if value < -USEFUL:
+                gained -= value
+                switch(b, starts, sensors, reach_starts, reach, says, cell, slot, gain, count)
+                log[n_logged] = b
+                n_logged += 1
+        k += 1
+    return gained, n_logged
+
+
+@compiled
+def _without(
+    b: int, log: Ints, starts: Places, sensors: Ints, reach_starts: Places, reach: Ints, says: Numbers,
+    cell: Ints, slot: Ints, gain: Numbers, count: Places,
+) -> float:  # fmt: skip
+    """Drop ``b`` and let others step in; undo it, unless the row gains. Return the gain, which may be negative."""
+    count[STAMP] += 1
+    count[N_MOVED] = 0
+    gained = -worth(b, starts, sensors, says, cell, slot, gain)
+    switch(b, starts, sensors, reach_starts, reach, says, cell, slot, gain, count)
+    log[0] = b
+    added, n_logged = _complete(b, 1, log, starts, sensors, reach_starts, reach, says, cell, slot, gain, count)
+    gained += added
+    if n_logged > 1:
+        removed, n_logged = _remove_useless(
+            n_logged, log, starts, sensors, reach_starts, reach, says, cell, slot, gain, count
+        )
+        gained += removed
+    if gained <= USEFUL:
+        for k in range(n_logged - 1, -1, -1):
+            switch(log[k], starts, sensors, reach_starts, reach, says, cell, slot, gain, count)
+    return gained
+
+
+@compiled
+def _search(
+    loss: Numbers, log: Ints, starts: Places, sensors: Ints, reach_starts: Places, reach: Ints, says: Numbers,
+    cell: Ints, slot: Ints, gain: Numbers, count: Places,
+) -> float:  # fmt: skip
+    loss[: count[N_CANDIDATES]] = np.nan
+    gained, _ = _complete(-1, 0, log, starts, sensors, reach_starts, reach, says, cell, slot, gain, count)
+    for _ in range(PASSES):
+        improved = False
+        for b in range(count[N_CANDIDATES]):
+            if slot[ON, b]:
+                change = _without(b, log, starts, sensors, reach_starts, reach, says, cell, slot, gain, count)
+                loss[b] = -change
+                if change > USEFUL:
+                    gained += change
+                    improved = True
+        if not improved:
+            break
+    for b in range(count[N_CANDIDATES]):
+        if slot[ON, b] and np.isnan(loss[b]):  # it came last
+            loss[b] = worth(b, starts, sensors, says, cell, slot, gain)
+    return gained
+
+
+@compiled
+def decode_rows(
+    rows: Places, cells: RowCells, sources: Sources, hopeless: float, before: Lists, warm: bool
+) -> Activity:
+    """Decode the given rows. ``before`` holds the sources of all rows to start from if ``warm``.
+
+    A source with log odds of -inf is never on. Time goes with the candidates of a row and the sources that share
+    sensors with them, not with the number of sources.
+    """
+    (starts, sensors), (reach_starts, reach), says = sources.columns, sources.reaching, sources.says
+    log_odds, silent, frequent = sources.log_odds, sources.silent, sources.frequent
+    cell, slot, gain, count = work_space(log_odds.size, says.shape[1])
+    log, losses = np.zeros(2 * log_odds.size + 2, np.int32), np.zeros(log_odds.size)
+    start, gains, size = np.zeros(rows.size + 1, np.int64), np.zeros(rows.size), 0
+    active, loss = np.empty(8 * rows.size + 8, np.int32), np.empty(8 * rows.size + 8)
+    for k in range(rows.size):
+        row = rows[k]
+        ones = cells.ones.items[cells.ones.start[row] : cells.ones.start[row + 1]]
+        gaps = cells.gaps.items[cells.gaps.start[row] : cells.gaps.start[row + 1]]
+        kept = before.items[before.start[row] : before.start[row + 1]] if warm else before.items[:0]
+        gather(
+            ones, gaps, kept, hopeless, reach_starts, reach, says, log_odds, silent, frequent, cell, slot, gain, count
+        )
+        for source in kept:
+            b = slot[PLACE, source]
+            if b >= 0:
+                gains[k] += gain[b]
+                switch(b, starts, sensors, reach_starts, reach, says, cell, slot, gain, count)
+        gains[k] += _search(losses, log, starts, sensors, reach_starts, reach, says, cell, slot, gain, count)
+        while size + count[N_CANDIDATES] > active.size:
+            active, loss = np.append(active, np.empty_like(active)), np.append(loss, np.empty_like(loss))
+        for b in range(count[N_CANDIDATES]):
+            if slot[ON, b]:
+                active[size], loss[size] = slot[SOURCE, b], losses[b]
+                size += 1
+        start[k + 1] = size
+        leave(ones, gaps, starts, sensors, cell, slot, count)
+    return Activity(Lists(start, active[:size].copy()), loss[:size].copy(), gains)

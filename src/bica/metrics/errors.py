@@ -1,0 +1,207 @@
+"""How far structure, probabilities and activity are from the truth, and all that can be said of a found model."""
+
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, triu
+from scipy.special import rel_entr
+
+from bica.errors import DataError, SettingError
+from bica.metrics.matching import NONE, Match, aligned, binary_table, match_columns, mixing_pair, probabilities
+from bica.model.or_mixture import OrMixture
+
+
+def in_degree_error(found: ArrayLike, truth: ArrayLike) -> int:
+    """Over all sensors, by how much the number of sources that reach them differs (the paper's E_d).
+
+    All found sources count, without matching: |diag(G G') - diag(F F')| for the mixings G and F, summed.
+
+    >>> in_degree_error([[1, 0, 1], [0, 1, 1]], [[1, 1], [0, 1]])  # the paper's two sensors, before pruning
+    1
+    """
+    left, right = mixing_pair(found, truth)
+    return int(np.abs(left.sum(axis=1) - right.sum(axis=1)).sum())
+
+
+def structure_error(found: ArrayLike, truth: ArrayLike, *, diagonal: bool = False) -> int:
+    """Over all pairs of sensors, by how much the number of sources that they share differs (the paper's E_s).
+
+    All found sources count, without matching: |triu(G G') - triu(F F')| summed. ``diagonal`` adds the pairs of a
+    sensor with itself, which is the in-degree error. Time grows with the pairs of sensors that share a source.
+
+    >>> structure_error([[1, 0], [0, 1]], [[1, 1], [0, 1]])
+    1
+    >>> structure_error([[1, 0], [0, 1]], [[1, 1], [0, 1]], diagonal=True)
+    2
+    """
+    left, right = mixing_pair(found, truth)
+    difference = _shared_sources(left) - _shared_sources(right)
+    return int(abs(triu(difference, k=0 if diagonal else 1)).sum())
+
+
+def _shared_sources(mixing: NDArray[np.bool_]) -> csr_array:
+    links = csr_array(mixing.astype(np.int64))
+    return links @ links.T
+
+
+@dataclass(frozen=True, slots=True)
+class ProbabilityError:
+    """A divergence between probabilities, with the sources for which none was found."""
+
+    value: float  # infinite if a source is missing and no number of samples puts a floor under it
+    n_missing: int  # sources whose found probability is 0, which includes those without a match
+
+
+def transmission_probability_error(
+    found: ArrayLike, truth: ArrayLike, *, n_samples: float | None = None, literal: bool = False
+) -> ProbabilityError:
+    """Divergence between true and found probabilities of matched sources, both scaled to sum to 1.
+
+    ``found`` is ``Match.probability``, in the order of ``truth``. A found 0 counts as ``1 / n_samples``, the least
+    that so many samples can show. Each logarithm is weighted with the scaled true probability, which makes the
+    measure the Kullback-Leibler divergence; ``literal`` weights with the probability itself, as printed in the paper.
+    The value is 0 where no true source is ever on.
+
+    >>> transmission_probability_error([0.2, 0.0], [0.2, 0.5], n_samples=10).n_missing
+    1
+    >>> round(transmission_probability_error([0.3, 0.3], [0.2, 0.6]).value, 4)
+    0.1308
+    """
+    right = probabilities(truth, np.size(truth), "the true probability")
+    left = probabilities(found, right.size, "the found probability")
+    missing = left == 0
+    if n_samples is not None:
+        if n_samples < 1:
+            raise SettingError(f"{n_samples:g} samples put no floor under a probability; give at least 1")
+        left = np.where(missing, 1 / n_samples, left)
+    total = right.sum()
+    divergence = rel_entr(right / (total or 1), left / (left.sum() or 1)).sum()
+    # rounding can leave a divergence of 0 a little below it
+    return ProbabilityError(max(0.0, float(divergence * (total if literal else 1))), int(missing.sum()))
+
+
+def activity_error_ratio(found: ArrayLike, truth: ArrayLike, match: Match) -> float:
+    """Share of wrong cells in the decoded activity (the paper's activity error ratio).
+
+    ``found`` is (n_samples, number of found sources), ``truth`` (n_samples, n_sources); ``match`` says which found
+    source stands for which true one, and a true source without one counts as decoded silent throughout.
+
+    >>> from bica.metrics import match_columns
+    >>> match = match_columns([[1], [1]], [[1, 1], [0, 1]], [0.5])  # the source of the first sensor alone is missing
+    >>> activity_error_ratio([[1], [0]], [[0, 1], [1, 0]], match)
+    0.25
+    """
+    left = binary_table(found, "the found activity", DataError)
+    right = binary_table(truth, "the true activity", DataError)
+    if len(left) != len(right):
+        raise DataError(f"the found activity has {len(left)} rows and the true one {len(right)}; give the same samples")
+    if right.shape[1] != match.order.size or left.shape[1] <= match.order.max(initial=NONE):
+        raise DataError("the activity has other sources than the match; give the activity of the models matched")
+    matched = np.pad(left, ((0, 0), (0, 1)))[:, match.order]  # the extra column stands for sources without a match
+    return float((matched != right).mean()) if right.size else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnScore:
+    """Found columns that are true ones to the last cell, and how far their probabilities are off."""
+
+    n_found: int
+    n_true: int
+    n_exact: int
+    mean_probability_error: float | None  # mean |found - true| over the exact columns; None if there are none
+    max_probability_error: float | None
+
+    @property
+    def precision(self) -> float:
+        """Share of the found columns that are true; 1 if nothing was found, so nothing is wrong."""
+        return self.n_exact / self.n_found if self.n_found else 1.0
+
+    @property
+    def recall(self) -> float:
+        """Share of the true columns that were found; 1 if there was nothing to find."""
+        return self.n_exact / self.n_true if self.n_true else 1.0
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall; 1 only if all was found and nothing else."""
+        either = self.n_found + self.n_true
+        return 2 * self.n_exact / either if either else 1.0
+
+
+def column_score(found: OrMixture, truth: OrMixture) -> ColumnScore:
+    """Compare the columns of two models as sets.
+
+    >>> found = OrMixture([[1, 0, 1], [0, 1, 1]], [0.2, 0.1, 0.4])
+    >>> score = column_score(found, OrMixture([[1, 1], [0, 1]], [0.2, 0.5]))
+    >>> score.n_exact, score.recall, round(score.mean_probability_error, 2)
+    (2, 1.0, 0.05)
+    """
+    left, right = _chances(aligned(found, truth)), _chances(truth)
+    errors = [abs(left[column] - chance) for column, chance in right.items() if column in left]
+    mean, worst = (float(np.mean(errors)), max(errors)) if errors else (None, None)
+    return ColumnScore(len(left), len(right), len(errors), mean, worst)
+
+
+def _chances(model: OrMixture) -> dict[bytes, float]:
+    return {column.tobytes(): chance for column, chance in zip(model.columns, model.probability.tolist(), strict=True)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """A found model against the true one: the measures of the paper, and the columns found exactly."""
+
+    in_degree_error: int
+    structure_error: int
+    match: Match
+    transmission_probability_error: ProbabilityError
+    columns: ColumnScore
+
+    @property
+    def hamming_distance(self) -> float:
+        """Share of wrong cells in the mixing, after matching."""
+        return self.match.hamming_distance
+
+    def as_dict(self) -> dict[str, float | None]:
+        """Every measure by name, in plain values that JSON can hold: None where there is nothing finite to tell."""
+        divergence = self.transmission_probability_error
+        return {
+            "n_found": self.columns.n_found,
+            "n_true": self.columns.n_true,
+            "n_exact": self.columns.n_exact,
+            "precision": self.columns.precision,
+            "recall": self.columns.recall,
+            "f1": self.columns.f1,
+            "mean_probability_error": self.columns.mean_probability_error,
+            "max_probability_error": self.columns.max_probability_error,
+            "hamming_distance": self.hamming_distance,
+            "in_degree_error": self.in_degree_error,
+            "structure_error": self.structure_error,
+            "transmission_probability_error": divergence.value if isfinite(divergence.value) else None,
+            "n_missing": divergence.n_missing,
+        }
+
+
+def compare_models(found: OrMixture, truth: OrMixture, n_samples: float | None = None) -> Comparison:
+    """Measure how far ``found`` is from ``truth``, sensors matched by name.
+
+    ``n_samples``, from which ``found`` was learned, puts a floor under probabilities that were not found; without it
+    the transmission probability error is infinite as soon as a source is missing.
+
+    >>> truth = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
+    >>> comparison = compare_models(OrMixture([[1], [1]], [0.6]), truth, n_samples=100)
+    >>> comparison.hamming_distance, comparison.columns.recall, comparison.match.order
+    (0.25, 0.5, array([-1,  0]))
+    """
+    seen = aligned(found, truth)
+    match = match_columns(seen.mixing, truth.mixing, seen.probability)
+    return Comparison(
+        in_degree_error=in_degree_error(seen.mixing, truth.mixing),
+        structure_error=structure_error(seen.mixing, truth.mixing),
+        match=match,
+        transmission_probability_error=transmission_probability_error(
+            match.probability, truth.probability, n_samples=n_samples
+        ),
+        columns=column_score(seen, truth),
+    )

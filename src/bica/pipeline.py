@@ -1,0 +1,84 @@
+"""The one way from a table to a judged fit: open it, count its rows, learn, put the sources in order, diagnose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bica.data.columns import Binarize
+from bica.data.patterns import PatternCounts
+from bica.data.rows import Rows
+from bica.diagnose.verdicts import Diagnosis
+from bica.errors import DataError, SettingError
+from bica.model.fit import Fit, Method
+from bica.model.or_mixture import in_order
+from bica.progress import report
+
+Data = PatternCounts | Rows  # rows without their order, or in it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """What was learned from a table, and what to think of it."""
+
+    counts: PatternCounts
+    fit: Fit  # sources by falling probability, then by columns; the diagnosis is among its diagnostics
+    diagnosis: Diagnosis
+
+
+def read(
+    x: Any,
+    *,
+    sensors: Sequence[str] | None = None,
+    sample_weight: Any = None,
+    binarize: Binarize = None,
+    temporal: bool = False,
+) -> Data:
+    """The rows of a table of any kind: counted, or with ``temporal`` in their order, which then counts each once.
+
+    >>> read([[0, 1], [1, 1], [0, 1]]).weights
+    array([2., 1.])
+    """
+    if not temporal:
+        return PatternCounts.of(x, sensors=sensors, sample_weight=sample_weight, binarize=binarize)
+    if sample_weight is not None:
+        raise SettingError("consecutive rows count once each; leave out the weights, or the order")
+    return read_in_order(x, sensors=sensors, binarize=binarize)
+
+
+def read_in_order(x: Any, *, sensors: Sequence[str] | None = None, binarize: Binarize = None) -> Rows:
+    """The rows of a table of any kind in their order; at least one."""
+    rows = Rows.of(x, sensors=sensors, binarize=binarize)
+    if not len(rows.words):
+        raise DataError("the table has no rows, so there is nothing to learn from")
+    return rows
+
+
+def learn(data: Data, method: Method, rng: np.random.Generator) -> Learned:
+    """Learn a model and judge it.
+
+    Rows in order are learned in order where the method can (``fit_in_order``), and as counts where it cannot.
+
+    >>> from bica.methods import method_named
+    >>> found = learn(read([[0, 0], [1, 0], [1, 1]] * 40), method_named("likelihood"), np.random.default_rng(0))
+    >>> found.fit.model.mixing.astype(int).tolist(), found.diagnosis.verdict
+    ([[1, 1], [0, 1]], 'fits')
+    """
+    counts = data if isinstance(data, PatternCounts) else data.counts()
+    report(f"learning from {len(counts.weights)} distinct rows", 0, None)
+    if isinstance(data, Rows) and hasattr(method, "fit_in_order"):
+        fit = _in_order(method.fit_in_order(data, rng))
+    else:
+        fit = _in_order(method.fit(counts, rng))
+    diagnosis = Diagnosis.of(counts, fit)
+    return Learned(counts, diagnosis.added_to(fit), diagnosis)
+
+
+def _in_order(fit: Fit) -> Fit:
+    """Our methods put their sources in order themselves; anybody's may not."""
+    errors = np.full(fit.model.n_sources, np.nan) if fit.probability_error is None else fit.probability_error
+    model, ordered = in_order(fit.model, errors)
+    return replace(fit, model=model, probability_error=None if fit.probability_error is None else ordered)

@@ -1,0 +1,128 @@
+"""``bica check``, and where else the diagnosis shows."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bica.data.writers import csv_bytes
+from bica.estimate.likelihood import Likelihood
+from bica.model.or_mixture import OrMixture
+from tests.cli.conftest import MODEL, write_model
+
+TRUTH = OrMixture([[1, 0], [1, 1], [0, 1]], [0.2, 0.4], sensors=["hall", "door", "yard"])
+ROWS = TRUTH.sample(2000, np.random.default_rng(7))
+EXCLUSIVE = np.repeat([[1, 0], [0, 1], [0, 0]], 40, axis=0).astype(bool)
+
+
+def written(path, rows, sensors):
+    path.write_bytes(csv_bytes(rows, sensors))
+    return path
+
+
+@pytest.fixture
+def table(tmp_path):
+    return written(tmp_path / "table.csv", ROWS, TRUTH.sensors)
+
+
+@pytest.fixture
+def exclusive(tmp_path):
+    return written(tmp_path / "exclusive.csv", EXCLUSIVE, ["day", "night"])
+
+
+def test_a_table_is_looked_at_without_a_fit(run, table, monkeypatch):
+    monkeypatch.setattr(Likelihood, "fit", lambda *_: pytest.fail("a fit was made"))
+    shown = run("check", table)
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    quiet = f"in {100 * (~ROWS.any(axis=1)).mean():.3g} % of the rows every sensor is quiet"
+    for part in ("open: so far nothing", "2000 rows of 3 sensors, 4 distinct", quiet, "method likelihood, all sensors"):
+        assert part in shown.stdout
+
+
+def test_with_fit_the_model_is_judged_too(run, table):
+    assert run("check", table, "--fit").stdout.startswith("fits: ")
+
+
+def test_exclusive_sensors_are_a_misfit(run, exclusive):
+    shown = run("check", exclusive)
+    assert shown.stdout.startswith("misfit: ")
+    assert "day and night (0 rows with both, 13.33 expected)" in " ".join(shown.stdout.split()).replace("- ", "")
+
+
+def test_json_is_the_diagnosis_with_the_forecast(run, table):
+    before, after = (
+        json.loads(run("check", table, "--json").stdout),
+        json.loads(run("check", table, "--fit", "--json").stdout),
+    )
+    assert (before["verdict"], before["fit"]) == ("open", None)
+    assert (after["verdict"], after["fit"]["patterns_checked"]) == ("fits", True)
+    assert before["table"] == after["table"]
+    assert before["forecast"]["method"] == "likelihood"
+
+
+def test_thresholds_weights_and_standard_input_are_as_in_fit(run):
+    text = "a,b,n\n0.1,0.7,2\n0.9,0.2,3\n"
+    told = json.loads(run("check", "-", "--binarize", "0.5", "--weights", "n", "--json", input=text).stdout)
+    assert (told["table"]["n_samples"], told["table"]["n_sensors"]) == (5, 2)
+
+
+def test_a_wide_table_is_learned_from_blocks(run, tmp_path):
+    names = [f"x{i}" for i in range(21)]
+    wide = written(tmp_path / "wide.csv", np.random.default_rng(0).random((60, 21)) < 0.4, names)
+    told = json.loads(run("check", wide, "--json").stdout)
+    assert told["forecast"]["method"] == "likelihood"
+    assert 0 < told["forecast"]["seconds"] < 60
+    assert 0 < told["forecast"]["megabytes"] < 10
+    assert "from blocks of sensors" in told["forecast"]["sentence"]
+
+
+def test_a_wider_and_longer_table_takes_more(run, tmp_path):
+    def told(n_rows, n_sensors):
+        rows = np.random.default_rng(0).random((n_rows, n_sensors)) < 0.4
+        path = written(tmp_path / f"{n_rows}-{n_sensors}.csv", rows, [f"x{i}" for i in range(n_sensors)])
+        return json.loads(run("check", path, "--json").stdout)["forecast"]
+
+    small, wide, long = told(60, 30), told(60, 60), told(240, 30)
+    for more in (wide, long):
+        assert more["seconds"] > small["seconds"]
+        assert more["megabytes"] > small["megabytes"]
+
+
+def test_a_table_that_cannot_be_read_is_refused(run, tmp_path):
+    assert run("check", tmp_path / "none.csv").exit_code == 3
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_findings_fold_to_the_terminal(run, exclusive, width):
+    shown = run("check", exclusive, env={"COLUMNS": str(width)})
+    assert max(map(len, shown.stdout.splitlines())) <= width
+
+
+def test_hostile_names_are_harmless(run, tmp_path):
+    hostile = written(tmp_path / "t.csv", EXCLUSIVE, ["\x1b[31mday", "[red]night[/red]"])
+    shown = run("check", hostile, env={"COLUMNS": "300"}).stdout
+    assert all(line.isprintable() for line in shown.splitlines())
+    assert r"\x1b[31mday and [red]night[/red]" in shown
+
+
+def test_fit_warns_in_one_line_and_the_model_remembers(run, exclusive, tmp_path):
+    shown = run("fit", exclusive, "-o", tmp_path / "m.json")
+    assert shown.stderr == "warning: misfit: the rows contradict the model\n"
+    assert "misfit: the rows contradict the model" in run("show", tmp_path / "m.json").stdout
+    assert "sensors exclude each other" in run("show", tmp_path / "m.json").stdout
+
+
+def test_a_good_fit_is_quiet(run, table):
+    shown = run("fit", table)
+    assert shown.stderr == ""
+    assert "fits: " in shown.stdout
+
+
+@pytest.mark.parametrize(
+    "diagnosis", [None, [], {"verdict": 3}, {"verdict": "\x1b[31m", "reasons": "x"}, {"reasons": []}]
+)
+def test_whatever_a_file_holds_as_a_diagnosis_is_harmless(run, tmp_path, diagnosis):
+    fitted = MODEL["fitted"] | {"diagnostics": {"diagnosis": diagnosis}}
+    shown = run("show", write_model(tmp_path / "m.json", fitted=fitted))
+    assert shown.exit_code == 0
+    assert all(line.isprintable() for line in shown.stdout.splitlines())

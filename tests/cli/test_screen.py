@@ -1,0 +1,99 @@
+"""Long work shows how far it is; short work stays quiet."""
+
+import io
+import time
+
+import pytest
+
+from bica.cli import screen as module
+from bica.cli.screen import Screen, waiting
+from bica.kernels import compiled
+from bica.progress import tracked
+
+
+class Stream(io.StringIO):
+    def __init__(self, terminal: bool) -> None:
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+    def wait_for(self, text: str) -> None:
+        deadline = time.monotonic() + 30
+        while text not in self.getvalue():
+            assert time.monotonic() < deadline, self.getvalue()
+            time.sleep(0.01)
+
+
+@pytest.fixture
+def stream_of(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(compiled, "compiled_before", lambda: True)
+
+    def made(*, terminal: bool, patience: float) -> Stream:
+        stream = Stream(terminal)
+        monkeypatch.setattr(module, "notes", lambda: Screen(stream))
+        monkeypatch.setattr(module, "PATIENCE", patience)
+        return stream
+
+    return made
+
+
+def test_long_work_shows_what_it_does(stream_of):
+    stream = stream_of(terminal=True, patience=0.0)
+    with waiting("learning [red]"):
+        stream.wait_for("learning [red]")
+
+
+def test_loops_that_report_move_the_bar(stream_of):
+    stream = stream_of(terminal=True, patience=0.0)
+    with waiting("learning"):
+        for step in tracked(range(4), "sensors", 4):
+            if step == 2:
+                stream.wait_for("50%")
+    assert "sensors" in stream.getvalue()
+
+
+def test_short_work_is_quiet(stream_of):
+    stream = stream_of(terminal=True, patience=600.0)
+    with waiting("learning"):
+        pass
+    assert stream.getvalue() == ""
+
+
+def test_a_file_gets_no_bar(stream_of):
+    stream = stream_of(terminal=False, patience=0.0)
+    with waiting("learning"):
+        list(tracked(range(4), "sensors", 4))
+    assert stream.getvalue() == ""
+
+
+def test_the_cursor_is_back_after_an_interrupt(stream_of):
+    stream = stream_of(terminal=True, patience=0.0)
+
+    def interrupted():
+        with waiting("learning"):
+            stream.wait_for("learning")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert stream.getvalue().rindex("\x1b[?25h") > stream.getvalue().rindex("\x1b[?25l")
+
+
+def test_the_first_run_says_that_it_compiles(monkeypatch, capsys):
+    monkeypatch.setattr(compiled, "compiled_before", lambda: False)
+    with waiting("learning"):
+        pass
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("compiling, once")
+    assert told.err.count("\n") == 1
+
+
+def test_work_without_kernels_does_not(monkeypatch, capsys):
+    monkeypatch.setattr(compiled, "compiled_before", lambda: False)
+    with waiting("drawing", compiles=False):
+        pass
+    assert capsys.readouterr().err == ""

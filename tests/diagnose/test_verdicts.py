@@ -1,0 +1,206 @@
+"""The verdict: true OR mixtures are not refuted, what no OR mixture brings about is."""
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from bica.data.examples import example
+from bica.data.patterns import PatternCounts
+from bica.diagnose.table import TableCheck
+from bica.diagnose.verdicts import Diagnosis
+from bica.estimate.findbica import FindBICA
+from bica.estimate.likelihood import Likelihood
+from bica.model.fit import Fit
+from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture
+from bica.simulate import random_network
+
+
+def judged(rows, method=None, **more):
+    data = PatternCounts.of(rows, **more)
+    return Diagnosis.of(data, (method or Likelihood()).fit(data, np.random.default_rng(0)))
+
+
+def checked(rows, **more):
+    return TableCheck.of(PatternCounts.of(rows, **more))
+
+
+class TestTheTable:
+    def test_quiet_rows_missing_cells_and_distinct_rows_are_counted(self):
+        check = checked(np.ma.masked_invalid([[0, 0], [0, 0], [1, np.nan], [1, 1]]))
+        assert (check.n_samples, check.n_distinct) == (4, 3)
+        assert (check.quiet_share, check.missing_share) == (0.5, 0.125)
+
+    def test_constant_and_duplicate_sensors_are_named(self):
+        rows = [[1, 0, 0, 0, 1], [1, 0, 1, 1, 0], [1, 0, 1, 1, 0]]
+        check = checked(rows, sensors=["on", "off", "a", "b", "c"])
+        assert (check.always_on, check.always_off, check.duplicates) == (("on",), ("off",), (("a", "b"),))
+        assert check.n_varying == 3
+
+    def test_equal_columns_that_were_seen_in_different_rows_are_no_duplicates(self):
+        assert not checked(np.ma.masked_invalid([[1, np.nan], [1, 1], [0, 0]])).duplicates
+
+    def test_the_sensors_fall_into_groups(self):
+        rng = np.random.default_rng(0)
+        one, two = rng.random((2, 500)) < 0.3
+        assert checked(np.column_stack([one, one, two, two, two])).groups == (3, 2)
+
+    def test_negative_pairs_are_found_at_the_stated_level(self):
+        """Independent sensors are the worst case: any OR mixture has fewer false alarms."""
+        rng, n_tables = np.random.default_rng(1), 300
+        refuted = sum(checked(rng.random((200, 6)) < 0.4).n_negative_pairs > 0 for _ in range(n_tables))
+        assert refuted <= n_tables * 0.01 + 4 * np.sqrt(n_tables * 0.01 * 0.99)
+
+    def test_a_pair_that_is_never_on_together_is_named_with_its_counts(self):
+        rows = np.repeat([[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 1, 1]], 25, axis=0)
+        check = checked(rows, sensors=["a", "b", "c"])
+        assert [pair.sensors for pair in check.negative_pairs] == [("a", "b"), ("a", "c")]
+        assert (check.negative_pairs[0].observed, check.negative_pairs[0].expected) == (0, 12.5)
+        assert "a and b (0 rows with both, 12.5 expected)" in check.objections()[0]
+
+    def test_a_slight_exclusion_in_a_long_table_raises_doubt_only(self):
+        rows, weights = [[0, 0], [0, 1], [1, 0], [1, 1]], np.array([251, 249, 249, 251]) * 1000.0
+        weights[[1, 2]], weights[[0, 3]] = 252_000, 248_000
+        diagnosis = Diagnosis.of(PatternCounts.of(rows, sample_weight=weights))
+        assert diagnosis.table.n_negative_pairs == 1
+        assert diagnosis.verdict == "doubtful"
+
+    def test_one_sensor_and_no_varying_sensor_are_fine(self):
+        assert Diagnosis.of(PatternCounts.of([[0], [1]])).verdict == "open"
+        assert Diagnosis.of(PatternCounts.of([[0], [0]])).verdict == "open"
+
+    def test_too_many_sensors_are_said_to_be_unchecked(self):
+        check = checked(np.eye(2050, dtype=bool))
+        assert check.n_pairs == 0
+        assert "not checked" in " ".join(check.sentences())
+
+
+@pytest.mark.parametrize("flip_rate", [0.0, 0.1])
+def test_true_mixtures_are_rarely_called_a_misfit(flip_rate):
+    """The level is 1 % of 24 fits, four standard deviations of a binomial count on top: 0.24 + 4 * 0.49 = 2.2."""
+    verdicts = []
+    for seed in range(24):
+        rng = np.random.default_rng(seed)
+        truth = random_network(6 + seed % 3, 6 + seed % 3, rng=rng).with_noise(Noise.flips(flip_rate))
+        verdicts.append(judged(truth.sample(700, rng)).verdict)
+    assert verdicts.count("misfit") <= 2
+    assert verdicts.count("fits") >= 18
+
+
+class TestWhatNoMixtureBringsAbout:
+    """The sources drive two sensors each; they are not independent, so no OR mixture has these rows."""
+
+    def rows(self, activity, flip_rate, rng):
+        shown = np.repeat(activity, 2, axis=1)
+        return shown ^ (rng.random(shown.shape) < flip_rate)
+
+    @pytest.mark.parametrize("flip_rate", [0.0, 0.1])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_sources_that_exclude_each_other_are_caught(self, seed, flip_rate):
+        rng = np.random.default_rng(seed)
+        activity = np.arange(3) == rng.integers(0, 4, 1000)[:, None]
+        diagnosis = judged(self.rows(activity, flip_rate, rng))
+        assert diagnosis.verdict == "misfit"
+        assert diagnosis.table.n_negative_pairs >= 12  # all pairs across sources: 250 * 250 / 1000 expected, 0 seen
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_three_sources_of_which_an_even_number_is_on_are_caught(self, seed):
+        """Each two are independent, so pairs show nothing; only the table of all patterns does."""
+        rng = np.random.default_rng(seed)
+        activity = rng.random((1000, 3)) < 0.5
+        activity[:, 2] = activity[:, 0] ^ activity[:, 1]
+        diagnosis = judged(self.rows(activity, 0.05, rng))
+        assert diagnosis.table.n_negative_pairs == 0
+        assert diagnosis.verdict == "misfit"
+        assert diagnosis.fit.g2_p_value <= 0.01
+        assert diagnosis.fit.n_odd_patterns > 0
+
+
+class TestTheFit:
+    TRUTH = OrMixture([[1, 0], [1, 1], [0, 1]], [0.2, 0.4], sensors=["hall", "door", "yard"])
+    DATA = PatternCounts.of(TRUTH.sample(2000, np.random.default_rng(7)), sensors=TRUTH.sensors)
+
+    def test_a_wrong_model_is_a_misfit_with_its_worst_patterns(self):
+        wrong = OrMixture([[1, 0], [1, 1], [0, 1]], [0.2, 0.1], Noise.flips(0.01), sensors=self.TRUTH.sensors)
+        check = Diagnosis.of(self.DATA, Fit(wrong)).fit
+        assert check.odd_patterns[0].sensors == ("door", "yard")
+        assert check.odd_patterns[0].observed > 2 * check.odd_patterns[0].expected
+        assert check.odd_patterns[0].z > 10
+        assert Diagnosis.of(self.DATA, Fit(wrong)).verdict == "misfit"
+
+    def test_impossible_rows_are_a_misfit(self):
+        alone = OrMixture([[1], [1], [0]], [0.2], sensors=self.TRUTH.sensors)
+        diagnosis = Diagnosis.of(self.DATA, Fit(alone))
+        assert diagnosis.verdict == "misfit"
+        assert "as impossible" in diagnosis.reasons[0]
+        json.dumps(diagnosis.as_dict(), allow_nan=False)
+
+    def test_few_rows_cannot_vouch_for_a_model(self):
+        data = PatternCounts.of(self.TRUTH.sample(12, np.random.default_rng(1)))
+        fit = Fit(OrMixture(np.eye(3), [0.3] * 3), probability_error=[0.1] * 3)
+        assert "too few rows, 12, to judge 3 fitted numbers" in " ".join(Diagnosis.of(data, fit).reasons)
+
+    def test_no_source_at_all_points_to_the_threshold(self):
+        rare = PatternCounts.of(OrMixture([[1], [1]], [0.01]).sample(5000, np.random.default_rng(5)))
+        assert "no source was found" in judged(rare, FindBICA()).reasons[-1]
+        assert judged(rare, FindBICA(min_probability=0.005)).fit.n_sources == 1
+        noise_alone = np.random.default_rng(6).random((500, 3)) < 0.1
+        assert judged(noise_alone).reasons == ()
+
+    def test_sources_that_are_mostly_parts_of_others_raise_doubt(self):
+        """One source that reaches each of six sensors in 70 % of cases leaves a source for every set of them."""
+        rng = np.random.default_rng(3)
+        heard = (rng.random((5000, 1)) < 0.2) & (rng.random((5000, 6)) < 0.7)
+        diagnosis = judged(heard)
+        assert diagnosis.verdict in ("doubtful", "misfit")
+        assert "parts of others, as if a few sources reached their sensors only at times" in diagnosis.reasons[-1]
+
+    def test_more_sources_than_sensors_alone_raise_no_doubt(self):
+        """All pairs of six sensors: 15 sources, none within another."""
+        pairs = [[i in pair for pair in combinations(range(6), 2)] for i in range(6)]
+        truth = OrMixture(pairs, [0.05] * 15)
+        assert judged(truth.sample(5000, np.random.default_rng(4))).verdict == "fits"
+
+    def test_missing_cells_leave_the_complete_rows(self):
+        cells = np.ma.array(self.TRUTH.sample(2000, np.random.default_rng(7)).astype(float), mask=False)
+        cells[:500, 0] = np.ma.masked
+        diagnosis = judged(cells)
+        assert diagnosis.fit.patterns_checked
+        assert diagnosis.verdict == "fits"
+
+    def test_constant_sensors_do_not_count_against_the_noise(self):
+        rows = self.TRUTH.with_noise(Noise.flips(0.1)).sample(1000, np.random.default_rng(2))
+        with_constants = np.column_stack([rows, np.zeros(1000, bool), np.ones(1000, bool)])
+        assert judged(with_constants).verdict == "fits"
+
+    def test_the_same_table_gives_the_same_diagnosis(self):
+        assert judged(self.DATA) == judged(self.DATA)
+
+    def test_it_is_plain_json_and_plain_english(self):
+        diagnosis = judged(self.DATA)
+        told = diagnosis.as_dict()
+        assert json.loads(json.dumps(told, allow_nan=False)) == told
+        assert diagnosis.sentences()[0] == "fits: the rows are as the model has them"
+        assert "2000 rows of 3 sensors, 4 distinct" in diagnosis.sentences()
+
+
+class TestKnownTables:
+    @pytest.mark.parametrize("name", ["abilene", "geant2009"])
+    def test_bundled_networks_fit(self, name):
+        assert judged(example(name).table_path).verdict == "fits"
+
+    def test_nothing_speaks_against_the_widest_network(self):
+        data = PatternCounts.of(example("btnorthamerica").table_path)
+        assert Diagnosis.of(data).verdict == "open"
+        found = FindBICA(min_probability=0.005).fit(data, np.random.default_rng(0))
+        diagnosis = Diagnosis.of(data, found)
+        assert diagnosis.verdict != "misfit"
+        assert not diagnosis.fit.patterns_checked
+
+    def test_the_zoo_is_a_misfit(self, shared_data):
+        data = PatternCounts.of(shared_data / "zoo" / "X.csv")
+        assert Diagnosis.of(data).verdict == "misfit"
+        assert judged(data, FindBICA()).verdict == "misfit"
+        assert ("eggs", "milk") in [pair.sensors for pair in Diagnosis.of(data).table.negative_pairs]
