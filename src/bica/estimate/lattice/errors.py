@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bica.estimate.lattice.refit import AT_BOUND, Refit
 from bica.estimate.lattice.search import Search
 from bica.estimate.lattice.surface import HIGHEST, Point, Surface
+from bica.estimate.row_search import SourceSearch
 from bica.model.intervals import LEVEL, chance_interval
 
 FLAT = 1e-9  # a curvature this small, against those of the single parameters, is none
@@ -93,7 +94,7 @@ def _clearly_zero(surface: Surface, point: Point) -> NDArray[np.bool_]:
 WITHIN = math.log(1 / (1 - LEVEL))  # sets of sources whose score falls this short are twenty times less credible
 
 
-def noise_report(search: Search, fit: Refit, errors: StandardErrors) -> dict[str, Any]:
+def noise_report(search: Search | SourceSearch, fit: Refit, errors: StandardErrors) -> dict[str, Any]:
     """The estimate as plain values; rates of several sensors are told by their mean, and one by one.
 
     Which sources there are decides how much is left for the noise to explain. So the interval covers the rates of
@@ -114,13 +115,13 @@ def noise_report(search: Search, fit: Refit, errors: StandardErrors) -> dict[str
     return told
 
 
-def _as_good(search: Search) -> list[float]:
+def _as_good(search: Search | SourceSearch) -> list[float]:
     return [rate for score, rate in search.visited if score >= search.best.score - WITHIN]
 
 
-def _interval(search: Search, fit: Refit, rate: float, error: float) -> tuple[float, float]:
+def _interval(search: Search | SourceSearch, fit: Refit, rate: float, error: float) -> tuple[float, float]:
     """Of the rate for the best sources; at its floor it may be 0, or as large as would hardly have gone unnoticed."""
-    surface = search.surface
+    surface: Any = search.surface
     if (fit.point.noise > surface.noise.lowest + AT_BOUND).any():
         return chance_interval(rate, error)
     # the likelihood falls like exp(slope * rate) from here: with n sure cells that is the rule of three, 3 / n

@@ -1,8 +1,8 @@
 """The likelihood of up to 64 sensors as a surface, from lists of the hidden states of every distinct row.
 
-It offers what the lattice offers (``at``, ``gradient``, ``derivatives``, ``additions``), so refits, searches and standard
-errors need not know which of the two they stand on. The lists leave out unlikely states: the likelihood is a little too
-low, by how much the limits say.
+It offers what the lattice offers (``at``, ``gradient``, ``derivatives``, ``additions``), so refits, searches and errors
+need not know which of the two they stand on. The lists leave out unlikely states, so the likelihood is a little too low;
+the limits say by how much.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bica.data.chunks import unpacked
 from bica.data.patterns import PatternCounts
-from bica.estimate.noise_shape import NoiseShape
+from bica.estimate.lattice.surface import NoiseShape
 from bica.kernels.rows.ratios import best_gains, ratios, wrong_cells
 from bica.kernels.rows.states import Errors, Limits, Rows, Sources, States, hidden_states
 
@@ -26,8 +26,8 @@ Matrix = NDArray[np.float64]
 
 WORD = 64  # sensors
 MOST_STATES = 1 << 15  # in a row; with 4096 gains were up to 35 off where many sources are on
-QUICK = Limits(1e-3, 0.02, MOST_STATES)  # for a search: off by a few units of log-likelihood at most
-CAREFUL = Limits(1e-4, 1.0, MOST_STATES)  # for numbers that are reported: off by 0.1 or less
+QUICK = Limits(1e-3, 0.02, MOST_STATES, 1 << 21)  # for a search: off by a few units of log-likelihood
+CAREFUL = Limits(1e-4, 1.0, MOST_STATES, 1 << 23)  # for numbers that are reported: off by a few tenths
 IMPOSSIBLE = 1e-280  # what wrong cells cost at most: every logarithm is finite
 AT_A_TIME = 512  # candidates whose ratios are in memory together
 
@@ -45,6 +45,11 @@ class RowCells:
         """The distinct rows of a table of up to 64 sensors."""
         patterns, observed = (np.ascontiguousarray(words[:, 0]) for words in (data.patterns, data.seen()))
         return cls(Rows(patterns, observed), data.weights, data.n_sensors)
+
+    def without(self, left_out: NDArray[np.bool_]) -> RowCells:
+        """The same without some rows."""
+        rows = Rows(self.rows.patterns[~left_out], self.rows.observed[~left_out])
+        return RowCells(rows, self.weights[~left_out], self.n_sensors)
 
     @property
     def n_samples(self) -> float:
@@ -100,7 +105,8 @@ class RowSurface:
         model = Sources(sources.view(np.uint64), probability / (1.0 - probability), float(np.exp(-rate.sum())))
         states = hidden_states(self.cells.rows, model, errors, self.limits)
         without_errors = self.cells.ones @ np.log1p(-miss) + self.cells.zeros @ np.log1p(-false_alarm)
-        log_likelihood = float(self.cells.weights @ (np.log(states.chance) + without_errors))
+        with np.errstate(divide="ignore"):  # no chance where there are too many states
+            log_likelihood = float(self.cells.weights @ (np.log(states.chance) + without_errors))
         return RowPoint(sources, rate, noise, log_likelihood, states, errors, [])
 
     def derivatives(self, point: RowPoint) -> Matrix:
