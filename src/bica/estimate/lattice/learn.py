@@ -133,7 +133,7 @@ class LatticeTask:
         return Search(Surface(self.cells, shape), cost, self.allowed, self.prior, start)
 
     def closer_look(self, search: Search | SourceSearch) -> SourceSearch:
-        """Go on from there with candidates by gain instead of slope; what a slope of 0 or less rules out gains nothing."""
+        """Go on from there with candidates by gain instead of slope; without a rising slope there is no gain."""
         surface, found = Surface(self.cells, search.surface.noise), search.best.fit
         start = Start(found.point.sources, found.point.rate, found.free, found.point.noise, search.n_known)
         pool = np.flatnonzero(self.allowed)

@@ -1,8 +1,8 @@
 """The likelihood of up to 64 sensors as a surface, from lists of the hidden states of every distinct row.
 
 It offers what the lattice offers (``at``, ``gradient``, ``derivatives``, ``additions``), so refits, searches and errors
-need not know which of the two they stand on. The lists leave out unlikely states, so the likelihood is a little too low;
-the limits say by how much.
+need not know which of the two they stand on. The lists leave out unlikely states, which makes the likelihood a little
+too low; the limits say by how much.
 """
 
 from __future__ import annotations
