@@ -23,6 +23,7 @@ from bica.model.noise import Noise
 
 PACE: dict[str, Any] = {"tolerance": 0.05, "fresh": 1, "tries": 4}  # of refits: lists make the likelihood a bit rough
 FINAL: dict[str, Any] = {"tolerance": 1e-3, "fresh": 1, "tries": 4, "exact": True}  # of one that is reported
+MOST_CUT = 0.05  # share of the rows with too many states: without more of them a search would go astray
 LEAST_FLIPS = 1e-4  # a flip rate to begin with: rows that no present source explains cost too many states with less
 
 
@@ -63,12 +64,12 @@ class RowTask:
     cells: RowCells
 
     def search(self, start: Start) -> SourceSearch | None:
-        """A search on all rows but the few that have too many states; None if all together have too many."""
+        """A search on all rows but a few that have too many states; None if they are not few."""
         start = Start(start.sources, start.rate, start.free, np.maximum(start.noise, LEAST_FLIPS), start.n_known)
         states = self.surface(QUICK).at(start.sources, start.rate, start.noise).states
-        if not states.chance.all():
-            return None
         cells = self.cells.without(states.cut)
+        if not states.chance.all() or cells.n_samples < (1 - MOST_CUT) * self.cells.n_samples:
+            return None
         pool = from_rows(cells.rows.patterns.view(np.int64), cells.weights, cells.n_sensors)
         surface = RowSurface(cells, self._shape(), QUICK)
         return SourceSearch(Task(surface, self.cost(), self._allowed, lambda _: pool, PACE), start)

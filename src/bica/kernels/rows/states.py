@@ -295,13 +295,23 @@ def _can_matter(k: int, visible: _Visible, row: Row, states: _List) -> bool:
 
 
 @compiled
+def _nothing_seen(visible: _Visible, silence: float) -> float:
+    """The probability that all sources are off whose sensors the row observed."""
+    for k in range(visible.sets.size):
+        if visible.sets[k] == NOTHING:
+            silence *= 1.0 + visible.odds[k]
+    return silence
+
+
+@compiled
 def _walk(row: Row, sources: Sources, limits: Limits, states: _List) -> bool:
     """Fill the list of one row; return whether there were too many states."""
     visible = _visible(row, sources, limits)
     _clear_table(states, FIRST_SLOTS)
     states.share[0] = limits.share
-    states.best[0] = sources.silence * cost_of(row.pattern, row.powers, row.products)
-    states.sets[0], states.weights[0], states.n_states[0] = NOTHING, sources.silence, 1
+    quiet = _nothing_seen(visible, sources.silence)
+    states.best[0] = quiet * cost_of(row.pattern, row.powers, row.products)
+    states.sets[0], states.weights[0], states.n_states[0] = NOTHING, quiet, 1
     _file(0, states)
     cut = False
     for k in range(visible.sets.size):
