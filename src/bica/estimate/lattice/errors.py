@@ -94,7 +94,7 @@ def _clearly_zero(surface: Surface, point: Point) -> NDArray[np.bool_]:
 WITHIN = math.log(1 / (1 - LEVEL))  # sets of sources whose score falls this short are twenty times less credible
 
 
-def noise_report(search: Search | SourceSearch, fit: Refit, errors: StandardErrors) -> dict[str, Any]:
+def noise_report(search: Search | SourceSearch, surface: Any, fit: Refit, errors: StandardErrors) -> dict[str, Any]:
     """The estimate as plain values; rates of several sensors are told by their mean, and one by one.
 
     Which sources there are decides how much is left for the noise to explain. So the interval covers the rates of
@@ -105,7 +105,7 @@ def noise_report(search: Search | SourceSearch, fit: Refit, errors: StandardErro
     if not noise.size:
         return {"estimated": False}
     rate, error = float(noise.mean()), errors.mean_noise
-    low, high = _interval(search, fit, rate, error)
+    low, high = _interval(surface, fit, rate, error)
     others = [rate, *_as_good(search)]
     told: dict[str, Any] = {"estimated": True, "flip_rate": rate, "error": error}
     told["interval"] = [max(0.0, low + min(others) - rate), min(1.0, high + max(others) - rate)]
@@ -119,9 +119,8 @@ def _as_good(search: Search | SourceSearch) -> list[float]:
     return [rate for score, rate in search.visited if score >= search.best.score - WITHIN]
 
 
-def _interval(search: Search | SourceSearch, fit: Refit, rate: float, error: float) -> tuple[float, float]:
+def _interval(surface: Any, fit: Refit, rate: float, error: float) -> tuple[float, float]:
     """Of the rate for the best sources; at its floor it may be 0, or as large as would hardly have gone unnoticed."""
-    surface: Any = search.surface
     if (fit.point.noise > surface.noise.lowest + AT_BOUND).any():
         return chance_interval(rate, error)
     # the likelihood falls like exp(slope * rate) from here: with n sure cells that is the rule of three, 3 / n

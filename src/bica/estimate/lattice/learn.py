@@ -188,7 +188,7 @@ class LatticeTask:
             probability_error=error,
             n_iter=len(search.visited),
             converged=converged,
-            diagnostics={"score": search.best.score, "noise": noise_report(search, fit, errors)}
+            diagnostics={"score": search.best.score, "noise": noise_report(search, surface, fit, errors)}
             | ({} if converged else {"interrupted": True}),
         )
 

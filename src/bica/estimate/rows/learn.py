@@ -113,7 +113,7 @@ class RowTask:
             probability_error=error,
             n_iter=len(search.visited),
             converged=converged,
-            diagnostics={"score": search.best.score, "noise": noise_report(search, fit, errors)}
+            diagnostics={"score": search.best.score, "noise": noise_report(search, surface, fit, errors)}
             | ({} if converged else {"interrupted": True}),
         )
 
