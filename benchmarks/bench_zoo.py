@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import statistics
+import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
@@ -148,7 +149,10 @@ def main() -> None:
         print("|" + " --- |" * 7)
         with ProcessPoolExecutor(given.jobs) as pool:
             list(pool.map(partial(run, flip_rate=flip_rate, seed=given.seed), names[: given.jobs]))  # compiles
-            runs = list(pool.map(partial(run, flip_rate=flip_rate, seed=given.seed), names))
+            runs = []
+            for one in pool.map(partial(run, flip_rate=flip_rate, seed=given.seed), names):
+                runs.append(one)
+                print(flip_rate, one, file=sys.stderr, flush=True)
         for low, high in SIZES:
             of_size = [run for run in runs if low <= run.n_sensors <= high]
             if of_size:

@@ -183,15 +183,17 @@ class TestManySensors:
 
     def test_rows_with_too_many_states_are_left_out_of_the_search(self, monkeypatch):
         truth, rows = karen(0.0)
-        monkeypatch.setattr(learn, "QUICK", Limits(1e-3, 0.02, 128, 1 << 20))
+        limits = Limits(1e-3, 0.02, 128, 1 << 20)
+        monkeypatch.setattr(learn, "QUICK", limits)
+        monkeypatch.setattr(learn, "BRIEF", limits)
         data = PatternCounts.of(rows)
         task = RowTask(Varying.of(data, (), ()), Settings(), RowCells.of(data))
         start = Start(sets_of(sorted(columns(truth))), np.full(15, 0.05), np.ones(15, dtype=bool), np.array([0.01]))
-        search = task.search(start)
+        search = task.search(start, limits)
         assert search.surface.cells.weights.size < data.weights.size
         assert columns(learned(rows).model) == columns(truth)
         monkeypatch.setattr(learn, "MOST_CUT", 0.0)
-        assert task.search(start) is None
+        assert task.search(start, limits) is None
 
     def test_order_of_rows_and_threads_change_nothing(self):
         _, rows = karen()

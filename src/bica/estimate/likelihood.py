@@ -86,13 +86,13 @@ class Likelihood(Settings):
         return table.data.n_sensors <= (LATTICE_SENSORS if only_there else AT_ONCE)
 
     def _fit_from_blocks(self, table: Varying, rng: np.random.Generator) -> Fit:
-        """Where blocks contradict each other or have nothing to say, all sensors at once have the last word."""
+        """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""
         task = WideTask.of(table, self)
         learned = task.learn(rng)
-        if learned.unanimous or learned.interrupted:
+        if learned.interrupted:
             return task.result(learned)
-        fit = fit_on_rows(table, self, task.start_for_rows(learned))
-        if fit is None and table.data.n_sensors <= LATTICE_SENSORS:
+        fit = fit_on_rows(table, self, task.start_for_rows(learned), briefly=learned.unanimous)
+        if fit is None and table.data.n_sensors <= LATTICE_SENSORS and not learned.unanimous:
             return fit_on_lattice(table, self, task.guess(learned))
         return task.result(learned) if fit is None else fit
 

@@ -33,7 +33,6 @@ SHORTLIST = 150  # candidates that are looked at again after each addition
 HOPELESS = 10.0  # a forecast this far below the best score is not tried
 IN_DOUBT = 30.0  # a source whose loss costs more log-likelihood than this is there
 SURPRISE = 1.0  # by how much one move may change the correction
-BETTER = 1e-3  # a smaller rise of the score is none
 RIDGE = 1e-9  # of the information, relative to its trace: what is singular becomes very uncertain
 NO_PRIOR = BetaPrior()
 
@@ -61,6 +60,7 @@ class Task:
     suggest: Callable[[Any], Sets]  # candidates for an addition to a point
     pace: Mapping[str, Any]  # of refits
     prior: BetaPrior = NO_PRIOR
+    better: float = 1e-3  # a smaller rise of the score is none
 
 
 class SourceSearch:
@@ -112,7 +112,7 @@ class SourceSearch:
 
     def improves(self, found: Found) -> bool:
         """Whether this is the best so far; if so, it is kept."""
-        if not found.score > self.best.score + BETTER:
+        if not found.score > self.best.score + self.task.better:
             return False
         self.best = found
         return True

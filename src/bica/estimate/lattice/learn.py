@@ -25,6 +25,7 @@ from bica.model.noise import Noise
 LATTICE_SENSORS = 20
 LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together
 CLOSER_LOOK = 16  # sensors up to which the gain of thousands of sets is a matter of seconds
+NOTABLE = 2.5  # rise of the score that a closer look must find: some of a thousand more sets offer less by chance
 ALL_SETS = 10  # sensors up to which all sets are candidates
 FIRST_FLIP_RATE = 0.2  # from the high side
 FIRST_PROBABILITY = 0.1
@@ -144,7 +145,7 @@ class LatticeTask:
         def rising(point: Point) -> Sets:
             return pool[surface.candidate_gradient(point)[pool] > 0]
 
-        task = Task(surface, cost, lambda sets: self.allowed[sets], rising, {}, self.prior)
+        task = Task(surface, cost, lambda sets: self.allowed[sets], rising, {}, self.prior, NOTABLE)
         closer = SourceSearch(task, start)
         closer.visited = search.visited + closer.visited
         return closer

@@ -23,6 +23,7 @@ from bica.model.noise import Noise
 
 PACE: dict[str, Any] = {"tolerance": 0.05, "fresh": 1, "tries": 4}  # of refits: lists make the likelihood a bit rough
 FINAL: dict[str, Any] = {"tolerance": 1e-3, "fresh": 1, "tries": 4, "exact": True}  # of one that is reported
+BRIEF = QUICK._replace(most_in_all=1 << 18)  # a second or so, for answers that are seldom wrong
 MOST_CUT = 0.05  # share of the rows with too many states: without more of them a search would go astray
 LEAST_FLIPS = 1e-4  # a flip rate to begin with: rows that no present source explains cost too many states with less
 
@@ -36,15 +37,15 @@ def sets_of(columns: list[tuple[int, ...]]) -> Sets:
     return np.array([sum(1 << sensor for sensor in column) for column in columns], np.uint64).view(np.int64)
 
 
-def fit_on_rows(table: Varying, settings: Settings, start: Start) -> Fit | None:
-    """Search from ``start`` on; None if the rows have too many hidden states. Ctrl-C keeps the best so far.
+def fit_on_rows(table: Varying, settings: Settings, start: Start, *, briefly: bool = False) -> Fit | None:
+    """Search from ``start`` on; None if the rows have too many hidden states, even for a brief search where so asked.
 
-    ``start.noise`` is one flip rate, or empty where the noise is known.
+    ``start.noise`` is one flip rate, or empty where the noise is known. Ctrl-C keeps the best so far.
     """
     if table.data.n_sensors > WORD:
         return None
     task = RowTask(table, settings, RowCells.of(table.data))
-    search = task.search(start)
+    search = task.search(start, BRIEF if briefly else QUICK)
     if search is None:
         return None
     converged = True
@@ -63,15 +64,15 @@ class RowTask:
     settings: Settings
     cells: RowCells
 
-    def search(self, start: Start) -> SourceSearch | None:
+    def search(self, start: Start, limits: Limits = QUICK) -> SourceSearch | None:
         """A search on all rows but a few that have too many states; None if they are not few."""
         start = Start(start.sources, start.rate, start.free, np.maximum(start.noise, LEAST_FLIPS), start.n_known)
-        states = self.surface(QUICK).at(start.sources, start.rate, start.noise).states
+        states = self.surface(limits).at(start.sources, start.rate, start.noise).states
         cells = self.cells.without(states.cut)
         if not states.chance.all() or cells.n_samples < (1 - MOST_CUT) * self.cells.n_samples:
             return None
         pool = from_rows(cells.rows.patterns.view(np.int64), cells.weights, cells.n_sensors)
-        surface = RowSurface(cells, self._shape(), QUICK)
+        surface = RowSurface(cells, self._shape(), limits)
         return SourceSearch(Task(surface, self.cost(), self._allowed, lambda _: pool, PACE), start)
 
     def surface(self, limits: Limits) -> RowSurface:
