@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 from contextlib import redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
@@ -27,6 +28,9 @@ DOCS = Path(__file__).resolve().parent
 FILE = r"^```(?:text|python) (?P<name>\S+)\n(?P<content>.*?)^```$"  # a file that the commands read
 SCREEN = r"^```console\n(?P<screen>.*?)^```$"
 BLOCK = re.compile(f"{FILE}|{SCREEN}", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^(?=##+ )", re.MULTILINE)  # where a section begins
+NAMED = re.compile(r"(?<![\w/.-])[\w-]+\.[a-z]\w*")  # table.csv, but not 0.05 or $FOLDER/X.csv
+QUOTED = re.compile(r"""["']([\w-]+\.[a-z]\w*)["']""")  # "model.json", but not pd.read_csv or f"{folder}/X.csv"
 TABLE = re.compile(r"^Table: `\$BICA_DATA/(\S+)`, (.*?)$\n\n", re.MULTILINE | re.DOTALL)  # its folder and its origin
 
 
@@ -39,6 +43,74 @@ def performed(page: str) -> str:
     """The page with fresh output, block after block in the current folder, which is best an empty one."""
     with mock.patch.object(compiled, "compiled_before", return_value=True):
         return BLOCK.sub(_performed_block, page)
+
+
+def sections(page: str) -> list[str]:
+    """The page, cut before each of its headings."""
+    return HEADING.split(page)
+
+
+def performed_section(page: str, number: int) -> str:
+    """One section with fresh output, after those steps of earlier sections that make the files it needs."""
+    parts = sections(page)
+    earlier = [step for part in parts[:number] for step in steps(part)]
+    with mock.patch.object(compiled, "compiled_before", return_value=True):
+        for step in preparation(earlier, steps(parts[number])):
+            step.perform()
+        return BLOCK.sub(_performed_block, parts[number])
+
+
+@dataclass(frozen=True)
+class Step:
+    """A file that the page shows, or a command that it types; ``content`` is that of the file or of the script."""
+
+    command: str
+    content: str
+    is_file: bool = False
+
+    def perform(self) -> None:
+        """Write the file or type the command."""
+        if self.is_file:
+            Path(self.command).write_text(self.content)
+        else:
+            _fresh(self.command, "")
+
+    def names(self) -> set[str]:
+        """The files that the step may make, named in the command or in its script."""
+        script = "" if self.is_file else self.content
+        return {*NAMED.findall(self.command), *QUOTED.findall(script)}
+
+    def needs(self, name: str) -> bool:
+        """Whether the step may read this file; a script may put names together, as in ``f"{name}.json"``."""
+        stem = re.escape(name.partition(".")[0])
+        return name in self.names() or (not self.is_file and re.search(rf"[\"']{stem}\b", self.content) is not None)
+
+
+def steps(text: str) -> list[Step]:
+    """Everything that performing the text does, in order; a script is known once the text has shown it."""
+    found: list[Step] = []
+    for block in BLOCK.finditer(text):
+        if block["name"]:
+            found.append(Step(block["name"], block["content"], is_file=True))
+            continue
+        for command, _ in typed(block["screen"]):
+            scripts = [step.content for step in found if step.is_file and step.command in command.split()]
+            found.append(Step(command, "".join(scripts) if command.startswith("python ") else ""))
+    return found
+
+
+def preparation(earlier: list[Step], wanted: list[Step]) -> list[Step]:
+    """The earlier steps that make what the wanted ones need: a file is made by the first step that names it."""
+    kept: list[Step] = []
+    known: set[str] = set()
+    firsts = []
+    for step in earlier:
+        firsts.append(step.names() - known)
+        known |= firsts[-1]
+    for step, made in zip(reversed(earlier), reversed(firsts), strict=True):
+        if any(later.needs(name) for name in made for later in (*kept, *wanted)):
+            kept.insert(0, step)
+    return kept
 
 
 def typed(screen: str) -> list[tuple[str, str]]:

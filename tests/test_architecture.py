@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import bica
 
@@ -26,37 +27,98 @@ ROWS = [
     "cli",
 ]
 RANK = {name: rank for rank, row in enumerate(ROWS) for name in row.split()}
+FORWARDS = {  # methods that only forward to a later row, and import it when they are called
+    ("model/or_mixture.py", "OrMixture.decode", "bica.invert.decode"),
+    ("model/or_mixture.py", "OrMixture.posterior", "bica.invert.posterior"),
+    ("model/or_mixture.py", "OrMixture.explain", "bica.invert.explain"),
+}
+TYPES_OF_FORWARDS = {("model/or_mixture.py", "bica.invert")}  # what these methods take and return, for type checkers
+LONGEST_FORWARD = 4  # statements after the docstring: import, prepare, call
 
 
-def package_imports() -> Iterator[tuple[Path, str, str]]:
-    """Every import of one part of the package by another: file, its part, the part it reaches into."""
+class Import(NamedTuple):
+    """An import of one part of the package by a module of another, or of its own."""
+
+    place: str  # of the module, below the package
+    function: str  # in which it stands, or "" at the top of the module
+    types_only: bool
+    target: str  # the module
+
+    @property
+    def home(self) -> str:
+        return Path(self.place).parts[0].removesuffix(".py")
+
+    @property
+    def part(self) -> str:
+        return self.target.split(".")[1]
+
+    @property
+    def reaches_up(self) -> bool:
+        return self.part != self.home and RANK[self.part] >= RANK[self.home]
+
+
+def package_imports() -> Iterator[Import]:
+    """Every import of the package by itself."""
     for path in sorted(PACKAGE.rglob("*.py")):
         place = path.relative_to(PACKAGE)
         if place.name in ("__init__.py", "__main__.py") and len(place.parts) == 1:
             continue  # the public names and the command stand above all rows
-        home = place.parts[0].removesuffix(".py")
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom):
-                assert node.level == 0, f"{place} imports relatively"
-            targets = [node.module] if isinstance(node, ast.ImportFrom) else []
-            targets += [name.name for name in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom) and node.module == "bica":
-                targets = [f"bica.{name.name}" for name in node.names]
-            for target in targets:
-                if target and target.startswith("bica."):
-                    yield place, home, target.split(".")[1]
+        yield from imports_of(ast.parse(path.read_text()), place.as_posix())
+
+
+def imports_of(tree: ast.AST, place: str, function: str = "", types_only: bool = False) -> Iterator[Import]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for target in targets_of(node, place):
+                yield Import(place, function, types_only, target)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from imports_of(node, place, f"{function}.{node.name}".strip("."), types_only)
+        else:
+            only = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+            yield from imports_of(node, place, function, types_only or only)
+
+
+def targets_of(node: ast.Import | ast.ImportFrom, place: str) -> list[str]:
+    if isinstance(node, ast.Import):
+        targets = [name.name for name in node.names]
+    else:
+        assert node.level == 0, f"{place} imports relatively"
+        targets = [f"bica.{name.name}" for name in node.names] if node.module == "bica" else [node.module or ""]
+    return [target for target in targets if target.startswith("bica.")]
 
 
 def test_the_walk_sees_the_package():
-    assert len(list(package_imports())) > 20
+    found = list(package_imports())
+    assert len(found) > 200
+    assert any(found.function for found in found)
+    assert any(found.types_only for found in found)
 
 
 def test_imports_point_to_earlier_rows():
-    for place, home, target in package_imports():
-        if target in RANK:
-            assert target == home or RANK[target] < RANK[home], f"{place} reaches up into {target}"
-        else:  # a public name of the whole package: for the command line only
-            assert home in ("cli", "web"), f"{place} imports the public name {target}"
+    for found in package_imports():
+        if found.part not in RANK:  # a public name of the whole package: for the command line only
+            assert found.home in ("cli", "web"), f"{found.place} imports the public name {found.part}"
+        elif found.reaches_up and found.types_only:
+            allowed = (found.place, f"bica.{found.part}") in TYPES_OF_FORWARDS
+            assert allowed, f"{found.place} takes types from {found.target}"
+        elif found.reaches_up:
+            forward = (found.place, found.function, found.target)
+            assert forward in FORWARDS, f"{found.place} reaches up into {found.target}"
+
+
+def test_every_forward_is_there():
+    found = {(found.place, found.function, found.target) for found in package_imports() if not found.types_only}
+    assert found >= FORWARDS
+
+
+def test_forwards_only_forward():
+    for place, function, _ in FORWARDS:
+        title, method = function.split(".")
+        classes = [node for node in ast.parse((PACKAGE / place).read_text()).body if isinstance(node, ast.ClassDef)]
+        (home,) = (node for node in classes if node.name == title)
+        (body,) = (node.body for node in home.body if isinstance(node, ast.FunctionDef) and node.name == method)
+        assert len(body) - 1 <= LONGEST_FORWARD, f"{place} does more than forward in {function}"
+        assert isinstance(body[-1], ast.Return)
 
 
 def test_every_part_has_a_row():

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import click
 import pytest
+from _pytest.mark import ParameterSet
 
 from bica.cli.app import COMMANDS, app
-from docs.make_screens import BLOCK, TABLE, missing_table, pages, performed, typed
+from docs.make_screens import BLOCK, TABLE, missing_table, pages, performed, performed_section, sections, steps, typed
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-\d+)?")
+SLOW = re.compile("bica-reproduce|bica-spectrum-(fit|map)")  # headings whose commands take more than a second
 GUIDE = (Path(__file__).parents[1] / "docs" / "commands.md").read_text()
 
 
@@ -38,17 +40,39 @@ def test_every_command_has_a_screen():
     assert {command.split()[1] for command in commands if command.startswith("bica ")} >= COMMANDS.keys()
 
 
-@pytest.mark.parametrize("path", pages(), ids=lambda path: path.stem)
-def test_the_screens_are_real(path, request, tmp_path, monkeypatch):
+def performed_sections() -> list[ParameterSet]:
+    """Every section with a screen: its page, its number on the page, and its heading as the name of the test."""
+    found = []
+    for path in pages():
+        page = path.read_text()
+        for number, section in enumerate(sections(page)):
+            if BLOCK.search(section):
+                heading = re.sub(r"\W+", "-", section.partition("\n")[0]).strip("-")
+                marks = [pytest.mark.slow] if TABLE.search(page) or SLOW.search(heading) else []
+                found.append(pytest.param(path, number, id=f"{path.stem}-{heading}", marks=marks))
+    return found
+
+
+@pytest.mark.parametrize(("path", "number"), performed_sections())
+def test_the_screens_are_real(path, number, request, tmp_path, monkeypatch):
     page = path.read_text()
+    shown = sections(page)[number]
     monkeypatch.chdir(tmp_path)
     if not TABLE.search(page):
-        assert printed(performed(page)) == printed(page)
+        assert printed(performed_section(page, number)) == printed(shown)
         return
     monkeypatch.setenv("BICA_DATA", str(request.getfixturevalue("shared_data")))
     if missing := missing_table(page):
         pytest.skip(missing)
-    check_same(performed(page), page)
+    check_same(performed_section(page, number), shown)
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: path.stem)
+def test_no_screen_is_lost_between_sections(path):
+    page = path.read_text()
+    assert [block.group() for part in sections(page) for block in BLOCK.finditer(part)] == [
+        block.group() for block in BLOCK.finditer(page)
+    ]
 
 
 def printed(text: str) -> str:
@@ -85,3 +109,55 @@ def test_a_wrong_screen_is_noticed(tmp_path, monkeypatch):
     for wrong in ("half of it: 0.7", "all of it: 0.5"):
         with pytest.raises(AssertionError):
             check_same(performed(page), page.replace("\nhalf of it: 0.5", f"\n{wrong}"))
+
+
+PAGE = """# A page
+
+## First
+
+```python first.py
+open("made.txt", "w").write("3")
+print("made")
+```
+
+```console
+$ python first.py
+made
+```
+
+## Aside
+
+```console
+$ python never.py
+```
+
+## Second
+
+```python second.py
+print(open(f"{'made'}.txt").read())
+```
+
+```console
+$ python second.py
+3
+```
+"""
+
+
+def test_a_section_is_performed_after_the_steps_that_make_its_files_and_no_others(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    parts = sections(PAGE)
+    assert performed_section(PAGE, 3) == parts[3]  # never.py, which does not exist, was not asked for
+    assert {path.name for path in tmp_path.iterdir()} == {"first.py", "made.txt", "second.py"}
+
+
+def test_a_wrong_screen_fails_its_own_section_only(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = PAGE.replace("\nmade\n", "\nborrowed\n")
+    assert performed_section(page, 1) != sections(page)[1]
+    assert performed_section(page, 3) == sections(page)[3]
+
+
+def test_files_are_recognised_by_their_names():
+    (command,) = steps("```console\n$ bica fit $BICA_DATA/x/X.csv --noise 0.05 1=ch1.csv -o model.json\n```\n")
+    assert command.names() == {"ch1.csv", "model.json"}

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 import bica
 from bica import BICA, Noise, OrMixture, PatternCounts
-from bica.errors import BicaWarning, DataError, InfeasibleError, SettingError
+from bica.errors import BicaWarning, DataError, InfeasibleError, MisfitWarning, ModelFileError, SettingError
 from bica.estimate.findbica import FindBICA
 from bica.invert.decode import Decoded
 from bica.methods import METHODS
@@ -48,6 +48,13 @@ class Given:
         self.asked.append((data, rng.random()))
         error = np.arange(self.model.n_sources, dtype=float) / 10
         return Fit(self.model, method="given", probability_error=error, n_iter=7, diagnostics={"note": "told"})
+
+
+class GivenInOrder(Given):
+    """The same, from rows in order; sources stay on for ten times their probability."""
+
+    def fit_in_order(self, rows, rng):
+        return Fit(self.model, diagnostics={"persistence": [round(10 * p) for p in self.model.probability]})
 
 
 # What scikit-learn's own checks demand. They feed real numbers, which need a threshold.
@@ -237,7 +244,7 @@ def test_a_refusal_tells_how_far_off_the_rows_are():
 
 def test_a_search_that_was_cut_short_is_told(monkeypatch):
     cut = Decoded(np.zeros((5, 1), np.uint64), np.ones(5), np.full(5, 0.25), np.zeros(5, np.int32), 3)
-    monkeypatch.setattr("bica.estimator.decode", lambda *_: cut)
+    monkeypatch.setattr(OrMixture, "decode", lambda *_: cut)
     with pytest.warns(BicaWarning, match=r"cut short in 5 rows: .* at most 0\.25"):
         BICA(noise=0).fit(ROWS).transform(ROWS[:5])
 
@@ -378,6 +385,106 @@ def test_a_saved_model_comes_back(fitted, tmp_path):
     fitted.save(tmp_path / "model.json", overwrite=True)
 
 
+# Estimators of models that are there already.
+
+
+def origins(fitted, folder):
+    """The same model in every shape that is taken."""
+    fitted.save(folder / "model.json")
+    return fitted.fit_, fitted.model_, folder / "model.json", str(folder / "model.json")
+
+
+def test_an_estimator_of_a_model_does_what_the_fitted_one_does(tmp_path):
+    fitted = BICA(random_state=0).fit(frame())
+    for origin in origins(fitted, tmp_path):
+        again = BICA.from_model(origin, random_state=0)
+        assert again.model_ == fitted.model_
+        assert again.feature_names_in_.tolist() == list("abcd")
+        for use in ("transform", "posterior", "score_samples", "score"):
+            np.testing.assert_array_equal(getattr(again, use)(frame()), getattr(fitted, use)(frame()))
+        np.testing.assert_array_equal(again.inverse_transform(ACTIVITY), fitted.inverse_transform(ACTIVITY))
+        np.testing.assert_array_equal(again.sample(9), fitted.sample(9))
+        assert again.explain([1, 1, 0, 0]).probability.tolist() == fitted.explain([1, 1, 0, 0]).probability.tolist()
+        assert again.get_feature_names_out().tolist() == fitted.get_feature_names_out().tolist()
+        again.save(tmp_path / "again.json", overwrite=True)
+        assert bica.load(tmp_path / "again.json") == fitted.model_
+        with pytest.raises(DataError, match="column 0 is 'b', but it was 'a'"):
+            again.transform(frame(names="bacd"))
+
+
+def test_an_estimator_of_a_fit_has_every_fitted_attribute(fitted, tmp_path):
+    for origin in origins(fitted, tmp_path):
+        again = BICA.from_model(origin)
+        public = {name for name in vars(fitted) if name.endswith("_")}
+        assert {name for name in vars(again) if name.endswith("_")} == public
+    assert BICA.from_model(fitted.fit_).diagnostics_ == fitted.diagnostics_
+    again = BICA.from_model(tmp_path / "model.json")
+    np.testing.assert_array_equal(again.probability_errors_, fitted.probability_errors_)
+    assert again.log_likelihood_ == fitted.log_likelihood_
+
+
+def test_an_estimator_of_a_model_keeps_the_order_of_its_sources():
+    model = OrMixture(np.eye(3), [0.1, 0.3, 0.2], names=["rare", None, None])
+    estimator = BICA.from_model(model)
+    assert estimator.model_ is model
+    assert estimator.transform([[1, 0, 0]]).tolist() == [[1, 0, 0]]
+    assert estimator.get_feature_names_out().tolist() == ["rare", "source2", "source3"]
+
+
+def test_what_needs_the_rows_is_refused_without_them(fitted):
+    estimator = BICA.from_model(fitted.model_)
+    for use in (lambda: estimator.partial_fit(ROWS), estimator.bootstrap):
+        with pytest.raises(DataError, match=r"^(partial_fit|bootstrap) needs the rows that the model was learned from"):
+            use()
+    assert same(estimator.fit(ROWS), fitted)
+    assert same(estimator.fit(ROWS[:1000]).partial_fit(ROWS[1000:]), fitted)
+    with pytest.raises(NotFittedError):
+        clone(estimator).transform(ROWS)
+
+
+def test_what_is_no_model_is_refused(tmp_path):
+    with pytest.raises(SettingError, match="3 is no model; give an OrMixture, a Fit or the path of a model file"):
+        BICA.from_model(3)
+    with pytest.raises(ModelFileError, match="cannot be read"):
+        BICA.from_model(tmp_path / "nothing.json")
+
+
+def test_a_model_decodes_in_time_with_what_is_known_of_it():
+    rows = frame(TestTemporal.problem.rows)
+    assert BICA.from_model(TRUTH, temporal=10).persistence_.tolist() == [10, 10, 10]
+    open_model = BICA.from_model(TRUTH.with_noise(Noise.flips(0.1)), temporal=True)
+    assert not hasattr(open_model, "persistence_")
+    assert (open_model.transform(rows) != TestTemporal.problem.activity).mean() < 0.1
+    with pytest.raises(SettingError, match="mean number of slots"):
+        BICA.from_model(TRUTH, temporal=0.5)
+
+
+# Rows that contradict the model.
+
+EXCLUSIVE = np.repeat([[1, 0], [0, 1]], 50, axis=0)
+
+
+def test_a_misfit_warns_once_and_says_why():
+    with pytest.warns(BicaWarning) as told:
+        found = BICA().fit(EXCLUSIVE)
+    (warning,) = told
+    assert warning.category is MisfitWarning
+    assert warning.filename == __file__
+    assert str(warning.message).startswith(found.diagnostics_["diagnosis"]["reasons"][0])
+    assert "diagnostics_['diagnosis']" in str(warning.message)
+    assert "bica check" in str(warning.message)
+    with pytest.warns(MisfitWarning) as told:
+        found.partial_fit(EXCLUSIVE)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+
+
+def test_what_fits_does_not_warn(fitted, recwarn):
+    assert fitted.diagnostics_["diagnosis"]["verdict"] == "fits"
+    BICA().fit(ROWS)
+    assert not recwarn.list
+
+
 # Settings.
 
 
@@ -417,7 +524,7 @@ class Blind:
 def test_a_method_gets_only_settings_that_it_has_and_a_changed_one_is_refused(monkeypatch):
     monkeypatch.setitem(METHODS, "blind", f"{__name__}:Blind")
     assert BICA("blind").fit(ROWS).n_sources_ == 0
-    with pytest.raises(SettingError, match="'blind' has no setting 'significance'"):
+    with pytest.raises(SettingError, match="'blind' has no setting 'significance', which is for 'findbica'"):
         BICA("blind", significance=0.01).fit(ROWS)
 
 
@@ -490,6 +597,16 @@ def test_a_row_is_explained(fitted):
         fitted.explain(ROWS[:2])
 
 
+def test_the_cells_of_a_row_may_have_names_and_thresholds():
+    named = BICA().fit(frame())
+    by_name = {"d": 0, "c": 0, "b": 1, "a": 1}
+    expected = named.explain([1, 1, 0, 0], k=2).probability
+    for row in (by_name, pd.Series(by_name), pd.DataFrame([by_name])):
+        np.testing.assert_array_equal(named.explain(row, k=2).probability, expected)
+    loud = BICA(binarize=5).fit(frame(rows=10 * ROWS.astype(int)))
+    np.testing.assert_array_equal(loud.explain([9, 8, 1, 0], k=2).activity, named.explain([1, 1, 0, 0], k=2).activity)
+
+
 def test_impossible_rows_cannot_be_explained():
     silent = BICA(noise=0).fit(ROWS)
     with pytest.raises(InfeasibleError, match="no set of sources produces this row"):
@@ -498,6 +615,7 @@ def test_impossible_rows_cannot_be_explained():
         assert np.isnan(silent.posterior([[1, 0, 0, 0]])).all()
 
 
+@pytest.mark.slow
 def test_scores_of_a_wide_model_are_marked_lower_bounds():
     rng = np.random.default_rng(3)
     model = random_network(120, 120, column_weight=(3, 4), probability=(0.02, 0.1), noise=Noise.flips(0.02), rng=rng)
@@ -535,6 +653,58 @@ class TestTemporal:
         with pytest.raises(DataError, match="order of their rows"):
             BICA(temporal=True).fit(PatternCounts.of(self.problem.rows))
 
+    def test_weights_have_no_order(self):
+        with pytest.raises(SettingError, match="count once each; leave out sample_weight, or temporal"):
+            BICA(temporal=True).fit(self.problem.rows, sample_weight=np.ones(1500))
+
+    @pytest.mark.parametrize("seed", [0, 5])  # two of eight in which sources happen to be on together for long
+    def test_the_order_of_rows_drops_lasting_coincidences(self, seed):
+        truth = OrMixture(np.eye(5, 3, dtype=bool)[[0, 0, 1, 1, 2]], [0.15, 0.12, 0.1], Noise.flips(0.02))
+        rows = simulate(truth, 800, np.random.default_rng(seed), persistence=25).rows
+        alone, together = BICA().fit(rows), BICA(temporal=True).fit(rows)
+        before, after, true = (
+            set(map(tuple, c.tolist())) for c in (alone.components_, together.components_, truth.mixing.T)
+        )
+        assert before - true  # what the coincidence looks like
+        assert after == true
+        names = np.array(together.model_.sensors)
+        assert together.diagnostics_["in_time"] == {
+            kind: sorted(names[list(column)].tolist() for column in columns)
+            for kind, columns in (("added", after - before), ("dropped", before - after))
+        }
+        assert "in_time" not in alone.diagnostics_
+
+    def test_a_method_without_order_still_decodes_in_time(self):
+        assert not hasattr(FindBICA, "fit_in_order")
+        given = simulate(TRUTH.with_noise(Noise.flips(0.02)), 1500, np.random.default_rng(4), persistence=10)
+        learners = (BICA("findbica", min_probability=0.1, temporal=temporal) for temporal in (False, True))
+        alone, together = (learner.fit(given.rows) for learner in learners)
+        assert same(alone, together)
+        assert "in_time" not in together.diagnostics_
+        assert ((together.persistence_ > 5) & (together.persistence_ < 20)).all()
+        wrong, better = ((found.transform(given.rows) != given.activity).mean() for found in (alone, together))
+        assert better < wrong / 2
+
+    def test_what_is_known_of_sources_cannot_be_used_in_time(self):
+        with pytest.raises(SettingError, match="forbidden cannot be used when learning in time"):
+            BICA(temporal=True, forbidden=[("x0", "x1")]).fit(self.problem.rows)
+
+    def test_a_source_that_is_always_on_stays_for_ever(self, tmp_path):
+        rows = np.hstack([self.problem.rows, np.ones((1500, 1), dtype=bool)])
+        found = BICA(temporal=True).fit(rows)
+        assert found.probabilities_[0] == 1
+        assert np.isinf(found.persistence_).tolist() == [True, False, False, False]
+        assert found.transform(rows)[:, 0].all()
+        found.save(tmp_path / "model.json")
+        again = BICA.from_model(tmp_path / "model.json", temporal=True)
+        np.testing.assert_array_equal(again.persistence_, found.persistence_)
+        np.testing.assert_array_equal(again.transform(rows), found.transform(rows))
+
+    def test_persistence_follows_sources_that_a_method_left_unsorted(self):
+        found = BICA(GivenInOrder(OrMixture(np.eye(3), [0.1, 0.3, 0.2])), temporal=True).fit(ROWS[:, :3])
+        assert found.probabilities_.tolist() == [0.3, 0.2, 0.1]
+        assert found.persistence_.tolist() == [3, 2, 1]
+
     def test_impossible_rows_are_refused(self):
         silent = BICA(noise=0, temporal=10).fit(ROWS)
         with pytest.raises(InfeasibleError, match="rows 1"):
@@ -550,5 +720,5 @@ def test_rivals_are_methods_too(method):
 
 
 def test_a_method_that_finds_the_number_of_sources_refuses_to_be_told():
-    with pytest.raises(SettingError, match="'likelihood' has no setting 'n_sources'"):
+    with pytest.raises(SettingError, match="'likelihood' has no setting 'n_sources', which is for 'mac', 'message"):
         BICA(n_sources=2).fit([[0, 1], [1, 1]])

@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from bica.errors import BicaError, OutputError
-from bica.output import check_target, whole_file, write_whole
+from bica.output import check_target, end_all_passing, temporary_folder, whole_file, write_whole
 
 
 @pytest.fixture
@@ -31,8 +31,9 @@ def test_nothing_is_overwritten_unless_asked(target):
     assert target.read_text() == "new"
 
 
-@pytest.mark.parametrize("broken", ["fsync", "replace"])
-@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize(
+    ("broken", "overwrite"), [("fsync", False), ("fsync", True), ("link", False), ("replace", True)]
+)
 def test_a_full_disk_leaves_everything_as_it_was(target, monkeypatch, broken, overwrite):
     if overwrite:
         target.write_text("old")
@@ -191,3 +192,57 @@ def test_a_draft_vanishes_with_any_error_which_passes_unchanged(target):
     with pytest.raises(KeyError):
         break_off()
     assert os.listdir(target.parent) == []
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_appears_during_the_work_is_left_alone(target, monkeypatch, links):
+    def no_links(*_):
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    if not links:  # as on some drives for exchange
+        monkeypatch.setattr(os, "link", no_links)
+    with pytest.raises(OutputError, match=r"model.json appeared .* left alone; the result is in .*model\.new\.json$"):
+        write_while_another_writes(target)
+    assert target.read_text() == "somebody else's"
+    assert target.with_name("model.new.json").read_text() == "ours"
+    assert len(os.listdir(target.parent)) == 2
+    with pytest.raises(OutputError, match=r"the result is in .*model\.new-2\.json$"):
+        write_while_another_writes(target)
+
+
+def write_while_another_writes(target):
+    target.unlink(missing_ok=True)
+    with whole_file(target) as draft:
+        draft.write_text("ours")
+        target.write_text("somebody else's")
+
+
+def test_with_permission_it_is_overwritten_all_the_same(target):
+    with whole_file(target, overwrite=True) as draft:
+        draft.write_text("ours")
+        target.write_text("somebody else's")
+    assert target.read_text() == "ours"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_disk_that_fills_up_piece_by_piece_is_told_with_the_name_of_the_file(target):
+    def fill():
+        with whole_file(target) as draft:
+            draft.symlink_to("/dev/full")
+            with open(draft, "wb") as file:
+                file.write(bytes(1 << 20))
+
+    with pytest.raises(OutputError, match=r"model.json cannot be written: No space left on device"):
+        fill()
+    assert os.listdir(target.parent) == []
+
+
+def test_a_program_that_cannot_unwind_still_leaves_nothing(target):
+    with temporary_folder() as folder, whole_file(target) as draft:
+        (folder / "inside").write_text("for a moment")
+        draft.write_text("half")
+        end_all_passing()
+        assert not folder.exists()
+        assert os.listdir(target.parent) == []
+        draft.write_text("whole")
+    assert os.listdir(target.parent) == [target.name]

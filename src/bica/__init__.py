@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bica.version import __version__
 
 if TYPE_CHECKING:
-    from bica import applications, compare, metrics, simulate
+    from bica import applications, compare, errors, invert, metrics, report, simulate
     from bica.data.patterns import PatternCounts
     from bica.estimate.findbica import FindBICA
     from bica.estimate.likelihood import Likelihood
@@ -30,7 +30,7 @@ _HOME = {
     "PatternCounts": "bica.data.patterns",
     "load": "bica.model.or_mixture",
 }
-_MODULES = ("applications", "compare", "metrics", "simulate")
+_MODULES = ("applications", "compare", "errors", "invert", "metrics", "report", "simulate")
 
 __all__ = [
     "BICA",
@@ -44,8 +44,11 @@ __all__ = [
     "__version__",
     "applications",
     "compare",
+    "errors",
+    "invert",
     "load",
     "metrics",
+    "report",
     "simulate",
 ]
 

@@ -1,4 +1,12 @@
-"""Every exception and warning of this package, as one tree; each is also a builtin."""
+"""Every exception and warning of this package, as one tree; each is also a builtin.
+
+>>> from bica import BICA, errors
+>>> try:
+...     BICA().fit([[0, 2]])
+... except errors.DataError as error:  # also a ValueError
+...     print(error)
+row 0, column 'x1' holds 2, but only 0 and 1 can be read; turn measurements into 0/1 with `binarize`
+"""
 
 
 class BicaError(Exception):
@@ -39,3 +47,7 @@ class MissingExtraError(BicaError, ImportError):
 
 class BicaWarning(UserWarning):
     """Something that the user should know but that stops nothing."""
+
+
+class MisfitWarning(BicaWarning):
+    """The rows contradict the model that was learned from them."""

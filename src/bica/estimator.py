@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from numbers import Real
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,33 +17,23 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bica.data.columns import Binarize, numbered
+from bica.data.columns import Binarize, are_names, numbered, refuse_other_columns
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
-from bica.errors import BicaWarning, DataError, InfeasibleError, SettingError
+from bica.errors import BicaWarning, DataError, InfeasibleError, MisfitWarning, SettingError
 from bica.estimate.bootstrap import Bootstrap, bootstrap
-from bica.invert.decode import decode
-from bica.invert.explain import Explanations, explain
-from bica.invert.posterior import LogChance, log_chance, posterior
+from bica.invert.explain import Explanations
+from bica.invert.posterior import LogProbability, log_probability
 from bica.invert.temporal.chains import checked_persistence
 from bica.invert.temporal.decode import decode_in_time, learn_persistence
 from bica.invert.words import approximate, impossible, lower_bounds, unproven
-from bica.methods import method_named, settings_of
+from bica.methods import DEFAULTS, NoiseSetting, chosen_method
 from bica.model.fit import Fit, Method
-from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture
 from bica.pipeline import Data, learn, read_in_order
 from bica.progress import lines_to, listening
 
-NoiseSetting = Noise | float | Literal["estimate", "per-sensor"]
-METHOD_SETTINGS: dict[str, Any] = {  # passed on to the method, with our defaults
-    "noise": "estimate",
-    "min_probability": None,
-    "significance": 0.05,
-    "known": (),
-    "forbidden": (),
-    "prior": None,
-    "n_sources": None,
-}
+AFTER_A_MISFIT = "so do not trust the model before you know why: see diagnostics_['diagnosis'], or `bica check --fit`"
 
 
 class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -60,7 +50,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         ("mac", "grecond", "grecond-essential", "message-passing", "fastica"), or any object with
         ``fit(data, rng) -> Fit``.
     noise : "estimate", "per-sensor", float or Noise
-        How often sensors err: found from the data, as one flip rate or as one a sensor; or known, one flip rate
+        How often sensors err: found from the data, as one flip rate or one per sensor; or known, one flip rate
         (0: never) or rates of false alarms and misses.
     min_probability : float or None
         Rarer sources are dropped; None lets the method decide (FindBICA: 0.02).
@@ -77,15 +67,17 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     binarize : float, mapping from column to float, or None
         Cells above this threshold are on. Without it, only 0 and 1 can be read.
     temporal : bool or float
-        Whether rows are consecutive slots in which sources stay on for a while: then ``transform`` decodes them
-        together. A number says for how many slots on average; True finds that out, source by source, which reads
-        the table of ``fit`` a second time.
+        Whether rows are consecutive slots in which sources stay on for a while: then ``fit`` learns from their order,
+        if the method can ("likelihood"; others learn without it), and ``transform`` decodes all rows together. A
+        number says for how many slots sources stay on, on average, when rows are decoded; True finds that out, source
+        by source. Learning from the order takes neither ``known``, ``forbidden`` nor ``prior``, and no weights.
     n_jobs : int or None
-        Threads that learn tables of many columns; None: one a core. They change nothing but the time.
+        Threads that learn tables of many columns, counted as scikit-learn does: None is one, unless a joblib context
+        says otherwise, and -1 is one per core. They change nothing but the time.
     random_state : int, Generator or None
-        Where chance comes from, in methods that need it and in ``sample``.
+        The source of random numbers, for methods that need them and for ``sample``.
     verbose : bool
-        Tell on standard error what is being done.
+        Report progress on standard error.
 
     Attributes
     ----------
@@ -98,14 +90,16 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     noise_ : Noise
         How often sensors err.
     persistence_ : float array (n_sources,)
-        For how many rows each source stays on, on average; only with ``temporal``.
+        For how many rows each source stays on, on average, and infinity where it is always on; only with ``temporal``.
     n_sources_, n_iter_ : int
         How many sources were found, in how many steps.
     log_likelihood_ : float or None
-        Of all rows under the model; None where too many columns hang together to compute it.
+        Of all rows under the model; None where too many columns are connected to compute it.
     model_, fit_, diagnostics_ : OrMixture, Fit, dict
-        The model as a value, with how it was found, and what the method noted on the way; under "diagnosis" a
-        verdict ("fits", "doubtful" or "misfit") with its reasons and all that led to it.
+        The model as a value, with how it was found, and what the method noted on the way. Under "diagnosis" there is
+        a verdict ("fits", "doubtful" or "misfit") with its reasons and all that led to it; a misfit also warns. Under
+        "in_time", if the rows were learned in their order, what the order changed: the sources "added" and "dropped",
+        each as the list of its columns, in comparison with the same rows without order.
     n_features_in_, feature_names_in_ : int, array of str
         The columns of ``fit``; names only if the table had any.
 
@@ -160,56 +154,82 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the sources behind the rows of ``X``; a row of weight 2 counts as two rows.
 
-        Ctrl-C ends the search early: a warning tells so, and ``fit_.converged`` is False.
+        A ``MisfitWarning`` says if the rows contradict what was learned. Ctrl-C ends the search early: a warning says
+        so, and ``fit_.converged`` is False.
         """
-        with self._telling():
+        with self._reporting():
             if self.temporal is False:
                 return self._learn(self._counts(X, sample_weight, first=True))
             if sample_weight is not None:
                 raise SettingError("consecutive rows count once each; leave out sample_weight, or temporal")
             rows = self._rows(X, first=True)
-            return self._learn(rows)._learn_persistence(rows)
+            return self._learn(rows)._set_persistence(rows)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows and all earlier ones together; the distinct ones are kept with their counts.
 
         The result is that of one ``fit`` on all rows, and each call takes the time of such a fit. For how long sources
-        stay on (``temporal``) is found from the last call's rows alone.
+        stay on (``temporal``) is found from the last call's rows alone; sources are learned without order.
         """
+        if hasattr(self, "model_"):
+            self._check_rows_known("partial_fit")
         first = not hasattr(self, "_counts_so_far")
-        with self._telling():
+        with self._reporting():
             counts = self._counts(X, sample_weight, first=first)
             self._learn(counts if first else self._counts_so_far + counts)
-            return self if self.temporal is False else self._learn_persistence(self._rows(X, first=False))
+            return self if self.temporal is False else self._set_persistence(self._rows(X, first=False))
 
-    def bootstrap(self, n_resamples: int = 100, *, n_jobs: int = 1) -> Bootstrap:
+    @classmethod
+    def from_model(cls, model: OrMixture | Fit | str | PathLike[str], **settings: Any) -> Self:
+        """A fitted estimator of a model, a fit or a model file, whose sources keep their order.
+
+        It does all that needs no rows to learn from; ``settings`` are those of ``BICA``. With ``temporal=True`` and a
+        model that does not say for how long sources stay on, ``transform`` finds that out from its own rows.
+
+        >>> bica = BICA.from_model(OrMixture([[1, 1], [0, 1]], [0.2, 0.5]))
+        >>> bica.transform([[1, 0], [1, 1]])
+        array([[1, 0],
+               [0, 1]], dtype=int8)
+        """
+        if isinstance(model, str | PathLike):
+            model = Fit.load(Path(model))
+        if not isinstance(model, OrMixture | Fit):
+            raise SettingError(f"{model!r} is no model; give an OrMixture, a Fit or the path of a model file")
+        learner = cls(**settings)._set_fit(model if isinstance(model, Fit) else Fit(model))
+        learner._check_columns(learner.model_.sensors, first=True)
+        return learner if learner.temporal is False else learner._set_persistence(None)
+
+    def bootstrap(self, n_resamples: int = 100, *, n_jobs: int | None = None) -> Bootstrap:
         """Learn again from resampled rows: how often each source and edge returns, and how far probabilities vary.
 
         Takes the time of ``n_resamples`` fits; Ctrl-C keeps those done so far. Nothing in the estimator changes.
+        ``n_jobs`` threads share the work; None: as many as the estimator's own ``n_jobs`` asks for.
 
         >>> found = BICA(random_state=0).fit([[0, 0]] * 400 + [[1, 0]] * 100 + [[1, 1]] * 500).bootstrap(20)
         >>> found.support
         array([1., 1.])
         """
         check_is_fitted(self)
-        with self._telling():
+        self._check_rows_known("bootstrap")
+        jobs = self.n_jobs if n_jobs is None else n_jobs
+        with self._reporting():
             rng = _generator(self.random_state)
-            return bootstrap(self._method(), self._counts_so_far, self.fit_, n_resamples, rng, n_jobs=n_jobs)
+            return bootstrap(self._method(), self._counts_so_far, self.fit_, n_resamples, rng, n_jobs=jobs)
 
     def transform(self, X: Any) -> NDArray[np.int8]:
-        """Tell which sources were on in each row: the most probable activity, as 0 and 1 (n_samples, n_sources).
+        """The most probable activity of the sources in each row, as 0 and 1: (n_samples, n_sources).
 
         Missing cells may be anything. Rows that no set of sources can produce are refused; with noise there are none.
-        A warning tells of rows whose search was cut short, so that a more probable activity may exist.
+        A warning counts the rows whose search was cut short, so that a more probable activity may exist.
         With ``temporal`` it is the most probable course through all rows, in their order: exact for every part of the
         model of up to 12 sources, beyond that one which no change of a few sources makes likelier.
         """
         check_is_fitted(self)
-        if self.temporal is not False:
-            return self._transform_in_time(X)
-        with self._telling():
+        with self._reporting():
             rows = self._rows(X)
-            found = decode(self.model_, rows.words, rows.seen)
+            if self.temporal is not False:
+                return self._in_time(rows).view(np.int8)
+            found = self.model_.decode(rows)
         if not found.feasible.all():
             raise InfeasibleError(impossible(found))
         if not found.proven.all():
@@ -217,10 +237,10 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return found.activity.view(np.int8)
 
     def posterior(self, X: Any) -> NDArray[np.float64]:
-        """Tell how likely each source was on, given its row: (n_samples, n_sources).
+        """The probability that each source was on, given the row: (n_samples, n_sources).
 
-        Exact for models of moderate size; a warning tells where it is not, and how far off it may be (``bica.invert``
-        has the error of every cell). NaN, with a warning, where no set of sources can produce the row.
+        Exact for models of moderate size; a warning says where it is not, and how far off it may be. The error of every
+        cell is in ``model_.posterior(X)``. NaN, with a warning, where no set of sources can produce the row.
 
         >>> bica = BICA().fit([[0, 0]] * 40 + [[1, 0]] * 10 + [[1, 1]] * 50)
         >>> bica.posterior([[1, 1], [1, 0]]).round(3)
@@ -228,15 +248,16 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
                [0. , 1. ]])
         """
         check_is_fitted(self)
-        with self._telling():
-            rows = self._rows(X)
-            found = posterior(self.model_, rows.words, rows.seen)
+        with self._reporting():
+            found = self.model_.posterior(self._rows(X))
         if not found.exact.all():
             warnings.warn(approximate(found), BicaWarning, stacklevel=2)
         return found.probability
 
     def explain(self, row: Any, k: int = 5) -> Explanations:
         """Find the ``k`` most probable sets of active sources behind one row, with their probabilities.
+
+        The row is its cells in order or by name (a mapping, a pandas series), or a table of one row.
 
         >>> bica = BICA().fit([[0, 0]] * 40 + [[1, 0]] * 10 + [[1, 1]] * 50)
         >>> found = bica.explain([1, 1], k=2)
@@ -245,9 +266,8 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
                [1, 1]]), array([0.8, 0.2]))
         """
         check_is_fitted(self)
-        with self._telling():
-            rows = self._rows([row] if _is_array(row) and np.ndim(row) == 1 else row)
-            return explain(self.model_, rows.words, rows.seen, k=k)
+        with self._reporting():
+            return self.model_.explain(Rows.of_one(row, binarize=self.binarize), k=k)
 
     def inverse_transform(self, Y: ArrayLike) -> NDArray[np.int8]:
         """Show what noise-free sensors would show of the activities ``Y`` (n_samples, n_sources)."""
@@ -260,21 +280,21 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return self.model_.observe(activity.astype(bool)).view(np.int8)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """The log of the chance of each row under the model; minus infinity where a row is impossible.
+        """The log of the probability of each row under the model; minus infinity where a row is impossible.
 
-        Where too many columns hang together to sum over all activities, it is a lower bound, and a warning says so.
+        Where too many columns are connected to sum over all activities, it is a lower bound, and a warning says so.
         """
         check_is_fitted(self)
-        with self._telling():
+        with self._reporting():
             rows = self._rows(X)
-            return _told(log_chance(self.model_, rows.words, rows.seen))
+            return _with_warning(log_probability(self.model_, rows.words, rows.seen))
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-likelihood of a row; a lower bound in the cases that ``score_samples`` names."""
         check_is_fitted(self)
-        with self._telling():
+        with self._reporting():
             counts = self._counts(X, None, first=False)
-            by_row = _told(log_chance(self.model_, counts.patterns, counts.seen()))
+            by_row = _with_warning(log_probability(self.model_, counts.patterns, counts.seen()))
         return float(counts.weights @ by_row) / counts.n_samples
 
     def sample(self, n_samples: int = 1) -> NDArray[np.int8]:
@@ -295,7 +315,10 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     def _learn(self, data: Data) -> Self:
         learned = learn(data, self._method(), _generator(self.random_state))
         self._counts_so_far = learned.counts
-        return self._set_fit(learned.fit)
+        self._set_fit(learned.fit)
+        if learned.diagnosis.verdict == "misfit":
+            warnings.warn(f"{learned.diagnosis.reasons[0]}; {AFTER_A_MISFIT}", MisfitWarning, stacklevel=3)
+        return self
 
     def _set_fit(self, fit: Fit) -> Self:
         self.fit_, self.model_ = fit, fit.model
@@ -308,44 +331,33 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.log_likelihood_ = fit.log_likelihood
         self.n_iter_ = fit.n_iter
         self.diagnostics_ = dict(fit.diagnostics)
+        self.__dict__.pop("persistence_", None)  # of an earlier fit
         return self
 
-    def _transform_in_time(self, X: Any) -> NDArray[np.int8]:
-        with self._telling():
-            rows = self._rows(X)
-            found = decode_in_time(self.model_, rows.words, rows.seen, persistence=self.persistence_)
-        if not found.feasible.all():
-            raise InfeasibleError(impossible(decode(self.model_, rows.words, rows.seen)))
-        return found.activity.view(np.int8)
+    def _check_rows_known(self, what: str) -> None:
+        if not hasattr(self, "_counts_so_far"):
+            raise DataError(f"{what} needs the rows that the model was learned from, which are not in it; use fit")
 
-    def _learn_persistence(self, rows: Rows) -> Self:
-        """For how long sources stay on: as given, as learned with them, or else from the rows."""
-        learned = self.fit_.diagnostics.get("persistence")
+    def _in_time(self, rows: Rows) -> NDArray[np.bool_]:
+        stays = getattr(self, "persistence_", "estimate")
+        found = decode_in_time(self.model_, rows.words, rows.seen, persistence=stays)
+        if not found.feasible.all():
+            raise InfeasibleError(impossible(self.model_.decode(rows)))
+        return found.activity
+
+    def _set_persistence(self, rows: Rows | None) -> Self:
+        """For how long sources stay on: as given, as learned with them, or else from the rows where there are any."""
+        stays = self.fit_.persistence()
         if self.temporal is not True:
-            self.persistence_ = checked_persistence(self.temporal, self.model_.probability)
-        elif learned is not None:
-            self.persistence_ = np.array([np.inf if stay is None else stay for stay in learned])
-        else:
-            self.persistence_ = learn_persistence(self.model_, rows.words, rows.seen)
+            stays = checked_persistence(self.temporal, self.model_.probability)
+        elif stays is None and rows is not None:
+            stays = learn_persistence(self.model_, rows.words, rows.seen)
+        if stays is not None:
+            self.persistence_ = stays
         return self
 
     def _method(self) -> Method:
-        if isinstance(self.method, str):
-            return method_named(self.method, **self._settings(settings_of(self.method)))
-        if isinstance(self.method, type) or not hasattr(self.method, "fit"):
-            raise SettingError(f"method is {self.method!r}; give a name or an object with fit(data, rng)")
-        for setting in self._settings(()):
-            raise SettingError(f"{setting} has to be set on the object given as method, which knows its own settings")
-        return self.method
-
-    def _settings(self, known: tuple[str, ...]) -> dict[str, Any]:
-        """Those of our settings that the method knows, and all that were changed, which it may have to refuse."""
-        given = {name: getattr(self, name) for name in METHOD_SETTINGS} | {"noise": _noise(self.noise)}
-        changed = {name for name, value in given.items() if value != METHOD_SETTINGS[name]}
-        decided = {name for name in known if METHOD_SETTINGS.get(name) is not None}
-        if self.n_jobs is not None and "n_jobs" in known:  # other methods use one thread, which is no reason to refuse
-            return {name: given[name] for name in given if name in changed | decided} | {"n_jobs": self.n_jobs}
-        return {name: value for name, value in given.items() if name in changed | decided}
+        return chosen_method(self.method, self.n_jobs, **{name: getattr(self, name) for name in DEFAULTS})
 
     def _counts(self, X: Any, sample_weight: ArrayLike | None, *, first: bool) -> PatternCounts:
         if isinstance(X, PatternCounts) and (sample_weight is not None or self.binarize is not None):
@@ -371,28 +383,15 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     def _check_columns(self, sensors: tuple[str, ...], *, first: bool) -> None:
         """Remember the columns of the first table; later ones must have the same. Mere numbers are no names."""
-        named = sensors not in (numbered(len(sensors)), tuple(map(str, range(len(sensors)))))
         if first:
             self.n_features_in_ = len(sensors)
             self.__dict__.pop("feature_names_in_", None)
-            if named:
+            if are_names(sensors):
                 self.feature_names_in_ = np.array(sensors, dtype=object)
-        if len(sensors) != self.n_features_in_:
-            raise DataError(f"X has {len(sensors)} features, but BICA is expecting {self.n_features_in_} as input")
-        known = getattr(self, "feature_names_in_", sensors)
-        for place, (name, before) in enumerate(zip(sensors, known, strict=True)):
-            if named and name != before:
-                raise DataError(
-                    f"column {place} is {name!r}, but it was {before!r} in fit; give the same columns in the same order"
-                )
+        refuse_other_columns(sensors, tuple(getattr(self, "feature_names_in_", numbered(self.n_features_in_))))
 
-    @contextmanager
-    def _telling(self) -> Iterator[None]:
-        if not self.verbose:
-            yield
-            return
-        with listening(lines_to(sys.stderr)):
-            yield
+    def _reporting(self) -> AbstractContextManager[None]:
+        return listening(lines_to(sys.stderr)) if self.verbose else nullcontext()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -400,16 +399,6 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         tags.input_tags.allow_nan = self.method == "likelihood"  # FindBICA cannot learn from rows with gaps
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def _noise(noise: NoiseSetting) -> Noise | Literal["estimate", "per-sensor"]:
-    if isinstance(noise, Noise):
-        return noise
-    if isinstance(noise, str) and noise in ("estimate", "per-sensor"):
-        return noise
-    if isinstance(noise, Real):
-        return Noise.flips(float(noise))
-    raise SettingError(f"noise is {noise!r}; it can be 'estimate', 'per-sensor', a flip rate or a Noise")
 
 
 def _generator(random_state: Any) -> np.random.Generator:
@@ -425,7 +414,7 @@ def _is_array(X: Any) -> bool:
     return isinstance(X, list | tuple) or issparse(X) or (hasattr(X, "__array__") and not hasattr(X, "columns"))
 
 
-def _told(chance: LogChance) -> NDArray[np.float64]:
-    if not chance.exact.all():
-        warnings.warn(lower_bounds(chance), BicaWarning, stacklevel=3)
-    return chance.value
+def _with_warning(found: LogProbability) -> NDArray[np.float64]:
+    if not found.exact.all():
+        warnings.warn(lower_bounds(found), BicaWarning, stacklevel=3)
+    return found.value

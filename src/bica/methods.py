@@ -1,13 +1,16 @@
 """Every method by its name; a new method is one file and one entry here."""
 
+from collections.abc import Callable
 from dataclasses import fields
 from importlib import import_module
-from typing import Any
+from numbers import Real
+from typing import Any, Literal
 
 from bica.errors import SettingError
 from bica.model.fit import Method
+from bica.model.noise import Noise
 
-METHODS = {  # imported when first asked for, so that a list of names costs nothing
+METHODS = {  # imported when first asked for, so that listing the names is quick
     "likelihood": "bica.estimate.likelihood:Likelihood",
     "findbica": "bica.estimate.findbica:FindBICA",
     "mac": "bica.rivals.mac:MAC",
@@ -16,26 +19,90 @@ METHODS = {  # imported when first asked for, so that a list of names costs noth
     "message-passing": "bica.rivals.message_passing:MessagePassing",
     "fastica": "bica.rivals.fastica:FastICA",
 }
-COUNTED = ("mac", "grecond", "grecond-essential", "message-passing", "fastica")  # probabilities are no estimates
-REFERENCES = ("fastica",)  # what a method of another model gives; not expected to find OR mixtures
+COUNTED = ("mac", "grecond", "grecond-essential", "message-passing", "fastica")  # probabilities are counted
+REFERENCES = ("fastica",)  # methods for another model, shown for reference; not expected to find OR mixtures
 
 
-def method_named(name: str, **settings: Any) -> Method:
+NoiseSetting = Noise | float | Literal["estimate", "per-sensor"]
+
+
+def method_named(name: str, *, spelled: Callable[[str], str] = repr, **settings: Any) -> Method:
     """The method of this name with these settings; the others keep the method's own defaults.
+
+    A setting that the method does not have is refused, ``spelled`` as the user wrote it; but ``n_jobs`` is left out
+    for methods of one thread.
 
     >>> method_named("findbica", min_probability=0.01).min_probability
     0.01
+    >>> method_named("likelihood", n_sources=2, spelled=lambda name: "--sources")
+    Traceback (most recent call last):
+    bica.errors.SettingError: method 'likelihood' has no setting --sources, which is for 'mac', 'message-passing', \
+'fastica'; leave it out, or choose one of these
     """
     known = settings_of(name)
     for setting in settings:
-        if setting not in known:
-            raise SettingError(f"method {name!r} has no setting {setting!r}; it knows {', '.join(known)}")
-    method: Method = _class_of(name)(**settings)
+        if setting not in known and setting != "n_jobs":
+            raise SettingError(_refusal(name, setting, spelled))
+    method: Method = _class_of(name)(**{setting: settings[setting] for setting in settings if setting in known})
     return method
 
 
+DEFAULTS: dict[str, Any] = {  # of the settings that go to whatever method was chosen
+    "noise": "estimate",
+    "min_probability": None,
+    "significance": 0.05,
+    "known": (),
+    "forbidden": (),
+    "prior": None,
+    "n_sources": None,
+}
+
+
+def chosen_method(method: str | Method, n_jobs: int | None = None, **given: Any) -> Method:
+    """A method by its name or as an object; ``given`` are settings of any method, refused if changed in vain.
+
+    >>> chosen_method("findbica", **{**DEFAULTS, "noise": 0.1}).noise
+    Noise(false_alarm=0.1, miss=0.1)
+    """
+    given = given | {"noise": noise_setting(given["noise"])}
+    changed = {name: value for name, value in given.items() if value != DEFAULTS[name]}
+    if isinstance(method, str):
+        ours = {name: given[name] for name in settings_of(method) if DEFAULTS.get(name) is not None}
+        return method_named(method, n_jobs=n_jobs, **(ours | changed))
+    if isinstance(method, type) or not hasattr(method, "fit"):
+        raise SettingError(f"method is {method!r}; give a name or an object with fit(data, rng)")
+    for setting in changed:
+        raise SettingError(f"{setting} has to be set on the object given as method, which knows its own settings")
+    return method
+
+
+def _refusal(name: str, setting: str, spelled: Callable[[str], str]) -> str:
+    others = [repr(other) for other in METHODS if setting in settings_of(other)]
+    if not others:
+        return f"method {name!r} has no setting {spelled(setting)}; it knows {', '.join(settings_of(name))}"
+    return (
+        f"method {name!r} has no setting {spelled(setting)}, which is for {', '.join(others)}; "
+        f"leave it out, or choose {'that method' if len(others) == 1 else 'one of these'}"
+    )
+
+
+def noise_setting(noise: NoiseSetting) -> Noise | Literal["estimate", "per-sensor"]:
+    """How often sensors err, as methods take it; a number is one flip rate.
+
+    >>> noise_setting(0.1)
+    Noise(false_alarm=0.1, miss=0.1)
+    """
+    if isinstance(noise, Noise):
+        return noise
+    if isinstance(noise, str) and noise in ("estimate", "per-sensor"):
+        return noise
+    if isinstance(noise, Real):
+        return Noise.flips(float(noise))
+    raise SettingError(f"noise is {noise!r}; it can be 'estimate', 'per-sensor', a flip rate or a Noise")
+
+
 def settings_of(name: str) -> tuple[str, ...]:
-    """What can be set on the method of this name.
+    """The names of the settings that the method of this name has.
 
     >>> settings_of("findbica")[:2]
     ('min_probability', 'significance')
@@ -44,7 +111,7 @@ def settings_of(name: str) -> tuple[str, ...]:
 
 
 def needs_n_sources(name: str) -> bool:
-    """Whether the method of this name has to be told the number of sources.
+    """Whether the method of this name needs the number of sources.
 
     >>> needs_n_sources("mac"), needs_n_sources("likelihood")
     (True, False)

@@ -1,13 +1,81 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all; drafts and temporary folders that are gone when the program ends."""
 
+import errno
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
+from typing import NoReturn
 
 from bica.errors import OutputError
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EINVAL, errno.EACCES)
+
+
+class Terminated(BaseException):
+    """The program was asked to end. Unlike Ctrl-C, nothing answers this with what was found so far."""
+
+
+_asked_to_end = False
+
+
+def terminate() -> NoReturn:
+    """Answer the request to end: what runs unwinds, and its drafts and temporary folders go."""
+    global _asked_to_end
+    _asked_to_end = True
+    raise Terminated
+
+
+def interruption() -> BaseException:
+    """What a library that reports only that a signal came should have raised."""
+    return Terminated() if _asked_to_end else KeyboardInterrupt()
+
+
+_passing: set[Path] = set()  # drafts and temporary files and folders that exist at this moment
+
+
+def begin_passing(path: Path) -> None:
+    """Note, before it is made, that ``path`` must not outlive the program."""
+    _passing.add(path)
+
+
+def end_passing(path: Path) -> None:
+    """Remove what is left of ``path``, a file or a folder."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+    _passing.discard(path)
+
+
+def end_all_passing() -> None:
+    """The last act of a program that cannot unwind: remove every draft and temporary file."""
+    for path in list(_passing):
+        end_passing(path)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder for nobody else, gone afterwards.
+
+    >>> with temporary_folder() as folder:
+    ...     _ = (folder / "note.txt").write_text("for a moment")
+    >>> folder.exists()
+    False
+    """
+    folder = Path(tempfile.gettempdir()) / f"bica-{secrets.token_hex(8)}"
+    begin_passing(folder)
+    try:
+        with _plainly(folder):
+            folder.mkdir(0o700)
+        yield folder
+    finally:
+        end_passing(folder)
 
 
 def write_whole(path: str | Path, content: str | bytes, *, overwrite: bool = False) -> None:
@@ -27,7 +95,10 @@ def write_whole(path: str | Path, content: str | bytes, *, overwrite: bool = Fal
 
 @contextmanager
 def whole_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """A draft beside ``path`` to write into, piece by piece; it moves there at the end, or vanishes with an error.
+    """A draft beside ``path`` to write into, piece by piece; it is moved there at the end, or removed after an error.
+
+    A file that appears at ``path`` meanwhile is left alone unless ``overwrite`` is set: the draft then moves to a free
+    name beside it, which the error reports.
 
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
@@ -38,20 +109,22 @@ def whole_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     """
     target = check_target(path, overwrite=overwrite)
     if _is_device(target):  # a pipe or /dev/null is written into, never replaced
-        yield target
+        with _full_disk_named(path, target):
+            yield target
         return
     draft = target.with_name(f".bica-{secrets.token_hex(8)}")  # in the same folder: a move within it is one step
+    begin_passing(draft)
     try:
-        yield draft
+        with _full_disk_named(path, draft):
+            yield draft
         with _plainly(path):
-            _move_into_place(draft, target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+            _move_into_place(draft, target, overwrite=overwrite)
+    finally:
+        end_passing(draft)
 
 
 def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
-    """Refuse before the work what could not be written after it; a link stands for what it points to."""
+    """The file that ``path`` leads to, links followed; refused before the work if it could not be written after it."""
     with _plainly(path):
         target = Path(path).resolve()
         if target.is_dir():
@@ -67,6 +140,17 @@ def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
     return target
 
 
+def free_name(path: str | Path, word: str) -> Path:
+    """A name beside ``path`` that no file has.
+
+    >>> free_name("no/such/model.json", "unfinished").as_posix()
+    'no/such/model.unfinished.json'
+    """
+    path = Path(path)
+    names = (f"{path.stem}.{word}{'' if n == 1 else f'-{n}'}{path.suffix}" for n in count(1))
+    return next(path.with_name(name) for name in names if not os.path.lexists(path.with_name(name)))
+
+
 @contextmanager
 def _plainly(path: str | Path) -> Iterator[None]:
     try:
@@ -77,13 +161,48 @@ def _plainly(path: str | Path) -> Iterator[None]:
         raise OutputError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}") from error
 
 
+@contextmanager
+def _full_disk_named(path: str | Path, draft: Path) -> Iterator[None]:
+    """The system does not say which file it had no room for; other errors pass."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, OutputError) or not (error.errno in NO_ROOM or error.filename == str(draft)):
+            raise
+        raise OutputError(f"{path} cannot be written: {error.strerror}") from error
+
+
 def _is_device(target: Path) -> bool:
     return target.exists() and not target.is_file()
 
 
-def _move_into_place(draft: Path, target: Path) -> None:
+def _move_into_place(draft: Path, target: Path, *, overwrite: bool) -> None:
     with open(draft, "rb+") as file:
         os.fsync(file.fileno())
-    if target.exists():
-        shutil.copymode(target, draft)
-    os.replace(draft, target)
+    if overwrite:
+        if target.exists():
+            shutil.copymode(target, draft)
+        os.replace(draft, target)
+        return
+    try:
+        _move_to_free_place(draft, target)
+    except FileExistsError:
+        beside = free_name(target, "new")
+        _move_to_free_place(draft, beside)
+        raise OutputError(
+            f"{target} appeared while the work went on and was left alone; the result is in {beside}"
+        ) from None
+
+
+def _move_to_free_place(draft: Path, target: Path) -> None:
+    """Move in one step that fails where a file is: a second link, since renaming would replace it."""
+    try:
+        os.link(draft, target)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        if os.path.lexists(target):  # file systems without links leave a moment between this look and the move
+            raise FileExistsError from None
+        os.replace(draft, target)

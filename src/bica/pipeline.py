@@ -17,12 +17,12 @@ from bica.model.fit import Fit, Method
 from bica.model.or_mixture import in_order
 from bica.progress import report
 
-Data = PatternCounts | Rows  # rows without their order, or in it
+Data = PatternCounts | Rows  # counted rows, or rows in order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learned:
-    """What was learned from a table, and what to think of it."""
+    """The fit to a table, and its diagnosis."""
 
     counts: PatternCounts
     fit: Fit  # sources by falling probability, then by columns; the diagnosis is among its diagnostics
@@ -37,7 +37,7 @@ def read(
     binarize: Binarize = None,
     temporal: bool = False,
 ) -> Data:
-    """The rows of a table of any kind: counted, or with ``temporal`` in their order, which then counts each once.
+    """The rows of a table of any kind: counted or, with ``temporal``, in order, where each row counts once.
 
     >>> read([[0, 1], [1, 1], [0, 1]]).weights
     array([2., 1.])
@@ -45,7 +45,7 @@ def read(
     if not temporal:
         return PatternCounts.of(x, sensors=sensors, sample_weight=sample_weight, binarize=binarize)
     if sample_weight is not None:
-        raise SettingError("consecutive rows count once each; leave out the weights, or the order")
+        raise SettingError("consecutive rows count once each; leave out the weights or the order")
     return read_in_order(x, sensors=sensors, binarize=binarize)
 
 
@@ -58,9 +58,9 @@ def read_in_order(x: Any, *, sensors: Sequence[str] | None = None, binarize: Bin
 
 
 def learn(data: Data, method: Method, rng: np.random.Generator) -> Learned:
-    """Learn a model and judge it.
+    """Learn a model and diagnose it.
 
-    Rows in order are learned in order where the method can (``fit_in_order``), and as counts where it cannot.
+    Rows in order are learned in order if the method can (``fit_in_order``), otherwise as counts.
 
     >>> from bica.methods import method_named
     >>> found = learn(read([[0, 0], [1, 0], [1, 1]] * 40), method_named("likelihood"), np.random.default_rng(0))
@@ -78,7 +78,13 @@ def learn(data: Data, method: Method, rng: np.random.Generator) -> Learned:
 
 
 def _in_order(fit: Fit) -> Fit:
-    """Our methods put their sources in order themselves; anybody's may not."""
-    errors = np.full(fit.model.n_sources, np.nan) if fit.probability_error is None else fit.probability_error
-    model, ordered = in_order(fit.model, errors)
-    return replace(fit, model=model, probability_error=None if fit.probability_error is None else ordered)
+    """The fit with its sources in order; our methods put them in order, but other methods may not."""
+    model, order = in_order(fit.model, np.arange(fit.model.n_sources))
+    errors, stays = fit.probability_error, fit.persistence()
+    noted = {} if stays is None else {"persistence": [float(stay) if stay < np.inf else None for stay in stays[order]]}
+    return replace(
+        fit,
+        model=model,
+        probability_error=None if errors is None else errors[order],
+        diagnostics={**fit.diagnostics, **noted},
+    )

@@ -1,4 +1,4 @@
-"""How long work tells whoever is watching how far it is: loops report, a listener shows."""
+"""Progress of long work: loops report how far they are, and a listener shows it."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -22,14 +22,14 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def report(what: str, done: int, total: int | None) -> None:
-    """Tell whoever listens that ``done`` steps are done, of ``total`` where that is known."""
+    """Report to the listener that ``done`` steps are done, of ``total`` where that is known."""
     listener = _listener.get()
     if listener is not None:
         listener(what, done, total)
 
 
 def tracked(items: Iterable[Item], what: str, total: int | None = None) -> Iterator[Item]:
-    """Pass ``items`` on, reporting after each.
+    """The same ``items``, with a report after each.
 
     >>> with listening(lambda what, done, total: print(what, done, total)):
     ...     list(tracked("ab", "letters", 2))

@@ -1,8 +1,9 @@
-"""Plain wording: names as text, safe to show and told apart; counts, lists and verdicts in words. Needs no NumPy."""
+"""Plain wording: names as text, distinct and safe to show; counts, lists and verdicts in words. Needs no NumPy."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
+from reprlib import Repr
 from reprlib import repr as shortened
 from typing import Any
 
@@ -12,7 +13,7 @@ HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")  # a surrogate, which UTF-8 can
 
 
 def harmless(text: str) -> str:
-    r"""The text with every character that does not simply print written as an escape.
+    r"""The text with every character that is not printable written as an escape.
 
     >>> print(harmless("red\x1b[31m\nalert"))
     red\x1b[31m\nalert
@@ -22,8 +23,24 @@ def harmless(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+_BRIEF = Repr()
+_BRIEF.maxstring = _BRIEF.maxother = 200  # characters; names are seldom longer, and a sentence stays one
+
+
+def brief(value: Any) -> str:
+    """What a value looks like, cut in the middle if that is long.
+
+    >>> brief("door"), len(brief("x" * 10**6)), brief(10**6000)
+    ("'door'", 200, 'a number of thousands of digits')
+    """
+    try:
+        return _BRIEF.repr(value)
+    except ValueError:  # Python writes whole numbers of up to 4300 digits
+        return "a number of thousands of digits"
+
+
 def as_name(value: Any, what: str) -> str:
-    """Plain text, or one sentence on why this is none."""
+    """The value as plain text, or an error that says why it is none."""
     if not isinstance(value, str):
         raise ModelError(f"{what} must be text, but {shortened(value)} was given")
     if HALF_A_CHARACTER.search(value):
@@ -32,7 +49,7 @@ def as_name(value: Any, what: str) -> str:
 
 
 def as_distinct_names(values: Iterable[Any], what: str) -> tuple[str, ...]:
-    """Plain texts, no two alike.
+    """The values as plain texts, or an error if two are alike.
 
     >>> as_distinct_names(["door", "hall", "door"], "a sensor name")
     Traceback (most recent call last):
@@ -48,19 +65,19 @@ def as_distinct_names(values: Iterable[Any], what: str) -> tuple[str, ...]:
 
 
 def told_apart(names: Iterable[str]) -> tuple[str, ...]:
-    """The names, with a number behind each that was there before.
+    """The names, with a number added to each that occurred before.
 
     >>> told_apart(["link", "link", "other"])
     ('link', 'link (2)', 'other')
     """
-    told: dict[str, None] = {}
+    distinct: dict[str, None] = {}
     numbers: dict[str, Iterator[int]] = {}
     for name in names:
         candidate = name
-        while candidate in told:
+        while candidate in distinct:
             candidate = f"{name} ({next(numbers.setdefault(name, count(2)))})"
-        told[candidate] = None
-    return tuple(told)
+        distinct[candidate] = None
+    return tuple(distinct)
 
 
 def counted(n: float, thing: str) -> str:
@@ -73,7 +90,7 @@ def counted(n: float, thing: str) -> str:
 
 
 def folded(names: Sequence[str], at_most: int, n_names: int | None = None) -> str:
-    """The names in a row, ending in how many were left out; ``n_names`` if there are more than were given.
+    """The names separated by commas, then how many were left out; ``n_names`` if there are more than were given.
 
     >>> folded(["a", "b", "c", "d"], 2), folded(["a", "b", "c", "d"], 2, 9)
     ('a, b, and 2 more', 'a, b, and 7 more')
@@ -84,15 +101,18 @@ def folded(names: Sequence[str], at_most: int, n_names: int | None = None) -> st
     return ", ".join([*names[:at_most], f"and {total - len(names[:at_most])} more"])
 
 
+SMALLEST_SHARE = 0.001  # that is written as a number
+
+
 def percent(share: float) -> str:
     """A share in words, never rounded to nothing or to everything.
 
     >>> percent(0.1234), percent(0.00001), percent(0.99999), percent(0), percent(1)
     ('12.3 %', 'less than 0.1 %', 'more than 99.9 %', '0 %', '100 %')
     """
-    if 0 < share < 0.001:
+    if 0 < share < SMALLEST_SHARE:
         return "less than 0.1 %"
-    if 0.999 < share < 1:
+    if 1 - SMALLEST_SHARE < share < 1:
         return "more than 99.9 %"
     return f"{100 * share:.3g} %"
 
@@ -101,7 +121,7 @@ VERDICTS = {
     "fits": "the rows are as the model has them",
     "doubtful": "take the model with care",
     "misfit": "the rows contradict the model",
-    "open": "so far nothing speaks against independent sources; a fit will tell",
+    "open": "so far nothing speaks against independent sources; a fit will show",
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bica.cli.app import app
-from bica.model.intervals import chance_interval
+from bica.model.files import probability_interval
 
 Run = Callable[..., Result]
 
@@ -24,13 +24,13 @@ MODEL = {
             "sensors": ["hall", "door"],
             "probability": 0.25,
             "error": 0.011,
-            "interval": list(chance_interval(0.25, 0.011)),
+            "interval": list(probability_interval(0.25, 0.011)),
         },
         {
             "sensors": ["yard"],
             "probability": 0.00002,
             "error": 0.00001,
-            "interval": list(chance_interval(0.00002, 0.00001)),
+            "interval": list(probability_interval(0.00002, 0.00001)),
             "name": "cat",
         },
     ],

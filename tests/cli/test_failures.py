@@ -1,5 +1,6 @@
 """What goes wrong is told in one sentence and in the exit code."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -118,6 +119,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_nothing_behind(tmp_path):
     (tmp_path / "table.csv").write_text("a,b\n0,1\n")
     command = [sys.executable, "-c", SLOW, "fit", str(tmp_path / "table.csv"), "-o", str(tmp_path / "model.json")]
@@ -135,3 +137,97 @@ def test_python_dash_m_tells_errors_the_same_way(tmp_path):
     assert shown.returncode == 3
     assert shown.stdout == ""
     assert shown.stderr == f"bica: {tmp_path / 'nothing.json'} cannot be read: No such file or directory\n"
+
+
+BUSY = """
+import hashlib, time
+from bica.cli.app import main
+from bica.data.slots import tables
+
+def busy(*_):
+    print("busy", flush=True)
+    {wait}
+
+tables._on_cells = busy
+main()
+"""
+WAITING = {
+    "unwinding": "time.sleep(600)",
+    "stuck in compiled code": 'hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)',  # hears no signal until it is done
+}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="nothing can be asked to end there")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("wait", WAITING.values(), ids=WAITING)
+def test_a_request_to_end_leaves_neither_drafts_nor_temporary_folders(tmp_path, wait, number):
+    output, scratch = tmp_path / "output", tmp_path / "scratch"
+    output.mkdir()
+    scratch.mkdir()
+    (tmp_path / "events.csv").write_text("time,sensor\n1,a\n2,b\n")
+    words = ["slots", tmp_path / "events.csv", "--slot", "1s", "-o", output / "table.csv"]
+    command = [sys.executable, "-c", BUSY.format(wait=wait), *map(str, words)]
+    environment = os.environ | {"TMPDIR": str(scratch)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment, **pipes) as process:
+        assert process.stdout.readline() == "busy\n"
+        assert len(list(output.iterdir())) == len(list(scratch.iterdir())) == 1
+        process.send_signal(number)
+        _, told = process.communicate(timeout=5)
+    assert process.returncode == 143
+    assert told == "bica: ended on request; no file was left half-written\n"
+    assert list(output.iterdir()) == list(scratch.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="nothing can be asked to end there")
+def test_a_request_to_end_is_no_ctrl_c_to_which_a_fit_answers_with_what_it_has(tmp_path):
+    """Also where the engine turns every signal into an error of its own."""
+    script = (
+        "import os, signal, sys, duckdb\nfrom bica.cli.failures import plain_errors\n"
+        "from bica.data.readers.engine import connection, ctrl_c_passing\n"
+        "import threading\nthreading.Timer(1, os.kill, (os.getpid(), signal.SIGTERM)).start()\n"
+        "with plain_errors(), connection() as engine, ctrl_c_passing():\n"
+        "    engine.execute('SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b').fetchall()\n"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | {"TMPDIR": str(tmp_path)}, timeout=60
+    )
+    assert "bica: ended on request" in done.stderr
+    assert "interrupted" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_handlers_of_signals_come_back():
+    before = signal.getsignal(signal.SIGTERM)
+    with plain_errors():
+        assert signal.getsignal(signal.SIGTERM) != before
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell that closes streams")
+class TestClosedStreams:
+    def test_an_answer_that_cannot_be_given_is_an_error(self, model_file):
+        for words in ("show", "show --json"):
+            done = closed(f"{words.split()[0]} {model_file} {' '.join(words.split()[1:])} >&-")
+            assert (done.returncode, done.stderr) == (
+                3,
+                "bica: standard output is closed, so the answer could not be given\n",
+            )
+
+    def test_files_are_written_all_the_same(self, model_file, tmp_path):
+        done = closed(f"export {model_file} -o {tmp_path / 'graph.dot'} >&- 2>&- <&-")
+        assert done.returncode in (0, 3)
+        assert (tmp_path / "graph.dot").read_text().startswith('graph "bica"')
+
+    def test_without_standard_error_the_exit_code_is_left(self, tmp_path):
+        assert closed(f"show {tmp_path / 'absent.json'} 2>&-").returncode == 3
+
+    def test_without_standard_input_there_is_no_table(self):
+        done = closed("fit - <&-")
+        assert done.returncode == 3
+        assert done.stderr.count("\n") == 1
+
+
+def closed(words):
+    return subprocess.run(f"{sys.executable} -m bica {words}", shell=True, capture_output=True, text=True, timeout=60)

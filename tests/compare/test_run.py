@@ -2,16 +2,16 @@ import json
 import os
 import signal
 import sys
-from subprocess import Popen
+from subprocess import DEVNULL, Popen
 from time import monotonic, sleep
 
 import numpy as np
 import pytest
 
 from bica.compare import CONTENDERS, MEASURES, Contender, Setting, run_plan, tasks, topology_settings
-from bica.compare.run import _one_thread
+from bica.compare.run import RecordFile, _one_thread
 from bica.compare.task import Task
-from bica.errors import DataError, SettingError
+from bica.errors import DataError, LimitError, OutputError, SettingError
 from bica.progress import listening
 
 SETTINGS = [Setting(network="topology two", n_samples=50, flip_rate=rate) for rate in (0.0, 0.1)]
@@ -37,6 +37,7 @@ def test_a_run_gives_a_record_for_every_task_in_order(tmp_path):
     assert all(record["cpu_seconds"] >= 0 for record in records)
 
 
+@pytest.mark.slow
 def test_processes_change_nothing_but_the_time(tmp_path):
     alone, together = run_plan(PLAN, tmp_path / "one", n_jobs=1), run_plan(PLAN, tmp_path / "two", n_jobs=2)
     assert without_times(alone) == without_times(together)
@@ -64,6 +65,7 @@ def test_a_torn_line_does_not_count_and_is_done_again(tmp_path):
     assert len(path.read_bytes().splitlines()) == len(PLAN)
 
 
+@pytest.mark.slow
 def test_a_killed_run_continues_where_it_was(tmp_path):
     script, path = tmp_path / "script.py", tmp_path / "results.jsonl"
     script.write_text(KILLED.format(path=str(path)))
@@ -106,7 +108,7 @@ def test_a_foreign_file_is_refused(tmp_path):
 
 
 def test_no_process_is_refused(tmp_path):
-    with pytest.raises(SettingError, match="n_jobs from 1 up"):
+    with pytest.raises(SettingError, match="n_jobs is 0; it can be a number from 1 up"):
         run_plan(PLAN, tmp_path / "results.jsonl", n_jobs=0)
 
 
@@ -129,3 +131,110 @@ def test_workers_use_one_thread_and_the_environment_comes_back(monkeypatch):
         assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == "1"
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert "MKL_NUM_THREADS" not in os.environ
+
+
+ENDLESS = """
+import sys, time
+from bica.compare import run_plan
+
+class Endless:
+    def __init__(self, number):
+        self.number = number
+
+    def key(self):
+        return {"contender": "endless", "seed": self.number}
+
+    def perform(self):
+        with open(sys.argv[2], "wb", 0) as held:  # until this process ends
+            held.write(b"x")
+            time.sleep(600)
+
+def run():
+    run_plan([Endless(number) for number in range(4)], sys.argv[1], n_jobs=2)
+"""
+AS_LIBRARY = 'if __name__ == "__main__":\n    run()\n'
+AS_COMMAND = """
+if __name__ == "__main__":
+    from bica.cli.failures import plain_errors
+    import click
+    try:
+        with plain_errors():
+            run()
+    except click.exceptions.Exit as left:
+        sys.exit(left.exit_code)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a pipe with a name")
+@pytest.mark.parametrize(
+    ("script", "number", "code"),
+    [
+        (AS_COMMAND, signal.SIGTERM, 143),
+        (AS_COMMAND, signal.SIGINT, 130),
+        (AS_COMMAND, signal.SIGKILL, -signal.SIGKILL),
+        (AS_LIBRARY, signal.SIGTERM, -signal.SIGTERM),
+        (AS_LIBRARY, signal.SIGKILL, -signal.SIGKILL),
+    ],
+)
+def test_no_process_outlives_the_one_that_started_it(tmp_path, script, number, code):
+    """Workers hold the end of a pipe: the other end is told when the last of them is gone, also a zombie's."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    held = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    (tmp_path / "script.py").write_text(ENDLESS + script)
+    words = [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "results.jsonl"), str(pipe)]
+    with Popen(words, stderr=DEVNULL, env=os.environ | {"TMPDIR": str(tmp_path)}) as process:
+        for _ in range(2):
+            assert answer(held, 60) == b"x"
+        process.send_signal(number)
+        process.wait(10)
+        assert answer(held, 10) == b""
+    os.close(held)
+    assert process.returncode == code
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe", "script.py"]
+
+
+def answer(held, seconds):
+    """A letter from a worker, or nothing if there is none left to send one."""
+    begin = monotonic()
+    while monotonic() < begin + seconds:
+        try:
+            letter = os.read(held, 1)
+        except BlockingIOError:  # somebody is there, and silent
+            letter = None
+        if letter or (letter == b"" and seconds < 60):
+            return letter
+        sleep(0.02)
+    raise AssertionError("a worker goes on")
+
+
+def test_a_worker_that_is_killed_is_told_in_one_sentence(tmp_path):
+    plan = [Deadly(0), Deadly(1)]
+    with pytest.raises(LimitError, match="a process ended in the middle of its work, perhaps for lack of memory"):
+        run_plan(plan, tmp_path / "results.jsonl", n_jobs=2)
+
+
+class Deadly:
+    def __init__(self, number):
+        self.number = number
+
+    def key(self):
+        return {"contender": "deadly", "seed": self.number}
+
+    def perform(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, '{"contender": ' + "9" * 5000 + "}"], ids=["nested", "long"])
+def test_a_hostile_record_is_refused_by_its_line(tmp_path, line):
+    (tmp_path / "results.jsonl").write_text(line + "\n")
+    with pytest.raises(DataError, match="line 1 is not a record of a comparison"):
+        run_plan(PLAN, tmp_path / "results.jsonl", n_jobs=1)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path):
+    file = RecordFile(tmp_path / "results.jsonl")
+    (tmp_path / "results.jsonl").symlink_to("/dev/full")
+    with pytest.raises(OutputError, match=r"results.jsonl cannot be written: No space left on device"):
+        file.add({"contender": "truth"})

@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 
 from bica.data.patterns import PatternCounts
+from bica.data.rows import Rows
+from bica.invert.temporal.decode import decode_in_time
 from bica.methods import COUNTED, METHODS, REFERENCES, method_named, needs_n_sources
 from bica.model.fit import Fit
+from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
+from bica.simulate import simulate
 
 TRUTH = OrMixture([[1, 1, 0], [0, 1, 0], [0, 0, 1]], [0.2, 0.5, 0.3], sensors=["north", "east", "south"])
 ROWS = TRUTH.sample(4000, np.random.default_rng(7))
@@ -74,3 +78,68 @@ class TestEveryMethod:
         model = fit(name, rows, ["alone"], n_sources=1).model
         assert model.mixing.tolist() == [[True]]
         assert abs(model.probability[0] - rows.mean()) < 1 / len(rows)  # less than one row
+
+
+# Consecutive rows, in which sources stay on for five slots on average.
+IN_TIME = simulate(TRUTH.with_noise(Noise.flips(0.02)), 3000, np.random.default_rng(3), persistence=5)
+WITH_ORDER = [name for name in METHODS if hasattr(method_named(name), "fit_in_order")]
+
+
+def fit_in_order(name, rows, sensors=TRUTH.sensors):
+    return method_named(name).fit_in_order(Rows.of(rows, sensors=sensors), np.random.default_rng(0))
+
+
+def test_there_are_methods_that_use_the_order():
+    assert "likelihood" in WITH_ORDER
+
+
+@pytest.mark.parametrize("name", WITH_ORDER)
+class TestEveryMethodThatUsesTheOrder:
+    def test_it_finds_the_sources_and_their_stays(self, name):
+        found = fit_in_order(name, IN_TIME.rows)
+        assert columns(found.model) == columns(TRUTH)
+        assert found.model.probability.tolist() == sorted(found.model.probability, reverse=True)
+        # sources start at least 3000 x 0.2 / 5 = 120 times; stays are geometric, with a deviation of about their mean
+        np.testing.assert_allclose(found.persistence(), 5, atol=4 * 5 / np.sqrt(120))
+
+    def test_time_may_run_backwards(self, name):
+        """Chains of two states are as likely in either direction."""
+        forwards, backwards = (fit_in_order(name, rows).model for rows in (IN_TIME.rows, IN_TIME.rows[::-1]))
+        assert columns(backwards) == columns(forwards)
+        # the rarest source, on for 5 slots, repeats itself with 0.75 from slot to slot: a row counts as 1/7 of one
+        error = np.sqrt(0.2 * 0.8 * 7 / len(IN_TIME.rows))
+        np.testing.assert_allclose(backwards.probability, forwards.probability, atol=error / 4)
+
+    def test_swapping_sensors_swaps_rows_of_the_mixing(self, name):
+        straight = fit_in_order(name, IN_TIME.rows).model
+        swapped = fit_in_order(name, IN_TIME.rows[:, ::-1], TRUTH.sensors[::-1]).model
+        assert {column[::-1] for column in columns(swapped)} == columns(straight)
+
+    def test_what_the_order_changed_is_in_the_model_or_out_of_it(self, name):
+        found = fit_in_order(name, IN_TIME.rows)
+        sources = [[s for s, on in zip(TRUTH.sensors, column, strict=True) if on] for column in found.model.mixing.T]
+        changed = found.diagnostics["in_time"]
+        assert all(source in sources for source in changed["added"])
+        assert not any(source in sources for source in changed["dropped"])
+
+    def test_what_it_notes_is_enough_to_decode_in_time(self, name):
+        rows = np.hstack([IN_TIME.rows, np.ones((3000, 1), dtype=bool)])  # the last source is always on
+        found = fit_in_order(name, rows, [*TRUTH.sensors, "stuck"])
+        stays = found.persistence()
+        assert np.isinf(stays).tolist() == (found.model.probability == 1).tolist()
+        given = Rows.of(rows)
+        course = decode_in_time(found.model, given.words, given.seen, persistence=stays)
+        np.testing.assert_array_equal(course.persistence, stays)
+        assert course.activity[:, found.model.probability == 1].all()
+
+    def test_learning_twice_gives_the_same_bytes_which_survive_their_file(self, name, tmp_path):
+        for file in ("first", "second"):
+            fit_in_order(name, IN_TIME.rows).save(tmp_path / file)
+        assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+        again = Fit.load(tmp_path / "first")
+        np.testing.assert_array_equal(again.persistence(), fit_in_order(name, IN_TIME.rows).persistence())
+
+    def test_silent_rows_have_no_sources(self, name):
+        found = fit_in_order(name, np.zeros((20, 3)))
+        assert found.model.n_sources == 0
+        assert found.persistence().size == 0

@@ -48,12 +48,14 @@ KINDS = {
 def spool(tmp_path, monkeypatch):
     """Feed standard input, and tell which files stand in the folder for temporary ones."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    gc.freeze()  # what is there already need not be looked through by every gc.collect()
 
     def feed(content):
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
         return lambda: list(tmp_path.iterdir())
 
-    return feed
+    yield feed
+    gc.unfreeze()
 
 
 @pytest.mark.parametrize("content", KINDS.values(), ids=KINDS)

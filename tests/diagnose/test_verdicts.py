@@ -77,6 +77,7 @@ class TestTheTable:
         assert "not checked" in " ".join(check.sentences())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flip_rate", [0.0, 0.1])
 def test_true_mixtures_are_rarely_called_a_misfit(flip_rate):
     """The level is 1 % of 24 fits, four standard deviations of a binomial count on top: 0.24 + 4 * 0.49 = 2.2."""

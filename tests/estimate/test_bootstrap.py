@@ -110,6 +110,7 @@ class TestOfMethods:
         assert found.support[columns.index([0, 1, 1])] == 1.0
         assert 0 < found.support[columns.index([0, 0, 1])] < 1
 
+    @pytest.mark.slow
     def test_errors_agree_with_the_curvature_on_clear_data(self):
         truth = OrMixture([[1, 0, 1], [1, 1, 0], [0, 1, 0], [0, 0, 1]], [0.3, 0.2, 0.1], Noise.flips(0.02))
         data = PatternCounts.of(truth.sample(5000, RNG(2)))
@@ -130,7 +131,7 @@ class TestOfMethods:
         assert one.summary() == two.summary()
         assert one.summary() != other.summary()
 
-    @pytest.mark.parametrize(("n_resamples", "n_jobs"), [(0, 1), (5, 0), (-1, 1)])
-    def test_counts_that_mean_nothing_are_refused(self, n_resamples, n_jobs):
-        with pytest.raises(SettingError, match="counts from 1 up"):
-            bootstrap(FindBICA(), DOUBTFUL, Fit(MODEL), n_resamples, RNG(0), n_jobs=n_jobs)
+    @pytest.mark.parametrize("n_resamples", [0, -1])
+    def test_counts_that_mean_nothing_are_refused(self, n_resamples):
+        with pytest.raises(SettingError, match="a count from 1 up"):
+            bootstrap(FindBICA(), DOUBTFUL, Fit(MODEL), n_resamples, RNG(0))

@@ -192,3 +192,9 @@ class TestNoiseForDecoding:
     def test_the_estimate_is_never_zero(self):
         data = PatternCounts.of(random_mixture(5, 4, np.random.default_rng(1)).sample(500, np.random.default_rng(1)))
         assert FindBICA().fit(data, RNG).model.noise == Noise.flips(0.5 / (500 * 5))
+
+
+def test_weights_that_add_up_to_next_to_nothing_are_learned_from():
+    rows = np.random.default_rng(0).random((40, 3)) < 0.4
+    data = PatternCounts.of(rows, sample_weight=np.full(40, 1e-9))
+    assert FindBICA().fit(data, np.random.default_rng(0)).model.noise.false_alarm <= 0.5

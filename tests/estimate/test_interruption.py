@@ -91,6 +91,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C reaches a child differently there")
 def test_ctrl_c_on_the_command_line_writes_the_model_whole(tmp_path):
     (tmp_path / "t.csv").write_bytes(csv_bytes(chain().sample(500, np.random.default_rng(1)), SENSORS))
@@ -103,6 +104,20 @@ def test_ctrl_c_on_the_command_line_writes_the_model_whole(tmp_path):
     fit = Fit.load(tmp_path / "m.json")
     assert not fit.converged
     assert fit.model.n_sources >= 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C reaches a child differently there")
+def test_an_unfinished_model_goes_beside_the_one_that_was_to_be_replaced(tmp_path):
+    (tmp_path / "t.csv").write_bytes(csv_bytes(chain().sample(500, np.random.default_rng(1)), SENSORS))
+    (tmp_path / "m.json").write_text("a finished model")
+    words = ["fit", str(tmp_path / "t.csv"), "-o", str(tmp_path / "m.json"), "--force"]
+    done = subprocess.run([sys.executable, "-c", INTERRUPTING, *words], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 130, done.stderr
+    assert (tmp_path / "m.json").read_text() == "a finished model"
+    assert not Fit.load(tmp_path / "m.unfinished.json").converged
+    beside = tmp_path / "m.unfinished.json"
+    assert f"{tmp_path / 'm.json'} is as it was; the unfinished model is in {beside}\n" in done.stderr
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 class TestBatches:

@@ -85,7 +85,7 @@ class TestNoise:
         mixing = np.pad(self.TANGLE, [(0, 1), (0, 1)])
         mixing[6, 4] = True
         truth = OrMixture(mixing, [0.3, 0.25, 0.2, 0.15, 0.2], Noise.flips(0.05), sensors=[*SENSORS, "alone"])
-        with pytest.warns(BicaWarning, match="do not tell the error rates of 'alone', whose"):
+        with pytest.warns(BicaWarning, match="leave the error rates of 'alone' open, since"):
             learned(drawn(truth, 20_000), noise="per-sensor")
 
     def test_one_sensor_hides_its_noise(self):
@@ -113,7 +113,7 @@ class TestNoNoise:
 
     def test_a_rule_that_forbids_a_row_is_told(self):
         data = PatternCounts.of([[0, 0], [1, 0], [1, 1]], sensors=["a", "b"])
-        with pytest.raises(DataError, match="cannot be explained without noise by the sources that are allowed"):
+        with pytest.raises(DataError, match="without noise, the sources that are allowed cannot explain every row"):
             learned(data, noise=Noise(), forbidden=["a"])
 
     def test_the_floor_counts_more_than_rare_rows(self):

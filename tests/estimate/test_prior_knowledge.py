@@ -151,9 +151,9 @@ def test_what_does_not_fit_the_table_is_refused(settings, complaint):
         (([],), "at least one sensor"),
         ((["a"], 1.5), r"must lie in \(0, 1\), but 1.5 was given"),
         ((["a"], "often"), "but 'often' was given"),
-        ((["a"], 0.1, "fox", "more"), "is no known source; give KnownSource"),
-        ({"sensor": ["a"]}, "is no known source"),
-        (7, "7 is no known source"),
+        ((["a"], 0.1, "fox", "more"), "is not a known source; give KnownSource"),
+        ({"sensor": ["a"]}, "is not a known source"),
+        (7, "7 is not a known source"),
     ],
 )
 def test_what_is_no_known_source_is_refused(known, complaint):

@@ -1,6 +1,9 @@
 """The picture of the campus experiment draws the means, and bands only where they say something."""
 
-from bica.experiments.campus_results import BAND_RUNS, LINES, campus_chart
+import pytest
+
+from bica.experiments.campus_results import LINES, campus_chart
+from bica.report.look import BAND_RUNS
 from bica.report.pictures import picture_bytes
 from tests.report.test_figures import spec
 
@@ -45,6 +48,7 @@ def test_the_axes_reach_as_far_as_the_bands():
     assert above["layer"][-1]["encoding"]["y"]["scale"]["domain"] == [0, 0.6]
 
 
+@pytest.mark.slow
 def test_it_can_be_written():
     assert picture_bytes(campus_chart(means()), ".png").startswith(b"\x89PNG")
     assert picture_bytes(campus_chart([]), ".png").startswith(b"\x89PNG")

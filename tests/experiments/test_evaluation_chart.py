@@ -2,9 +2,10 @@ import json
 
 import altair as alt
 
-from bica.experiments.evaluation import BAND_RUNS, evaluation_chart, times_chart
+from bica.experiments.evaluation import evaluation_chart, times_chart
 from bica.model.or_mixture import OrMixture
 from bica.report.figures import matching_chart
+from bica.report.look import BAND_RUNS
 
 NETWORKS = {name: OrMixture([[1, 1], [0, 1]], [0.2, 0.5]) for name in ("topology one", "topology two")}
 

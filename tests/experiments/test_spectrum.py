@@ -18,6 +18,7 @@ def test_all_contenders_get_the_same_reports_and_all_noise_levels_the_same_activ
     assert (quiet.field.users != job(seed=1001).survey().field.users).any()
 
 
+@pytest.mark.slow
 def test_the_order_of_the_slots_makes_the_answer_exact():
     without, within = (job(name, seed=1007, n_users=10) for name in ("likelihood", "likelihood in time"))
     assert without.perform()["exact"] == 0

@@ -1,4 +1,5 @@
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -44,16 +45,22 @@ def random_problem(rng):
 PROBLEMS = [random_problem(np.random.default_rng([11, seed])) for seed in range(500)]
 
 
-def has_ties(model, cells):
+@cache
+def solved():
+    """The costs and activities of the problems, once for all tests."""
+    return [slow(model, cells) for model, cells in PROBLEMS]
+
+
+def has_ties(model, cells, activity):
     """Whether preferring the last sources in place of the first ones gives other activities."""
     backwards = model.pick(np.arange(model.n_sources)[::-1])
-    return (slow(backwards, cells)[1][:, ::-1] != slow(model, cells)[1]).any()
+    return (slow(backwards, cells)[1][:, ::-1] != activity).any()
 
 
 def test_the_random_problems_cover_the_hard_cases():
-    costs = [slow(model, cells)[0] for model, cells in PROBLEMS]
+    costs = [cost for cost, _ in solved()]
     assert sum(np.isinf(cost).any() for cost in costs) > 50
-    assert sum(has_ties(model, cells) for model, cells in PROBLEMS) > 15
+    assert sum(has_ties(*problem, activity) for problem, (_, activity) in zip(PROBLEMS, solved(), strict=True)) > 15
     assert sum(model.n_sources > model.n_sensors for model, _ in PROBLEMS) > 50
     assert sum((model.probability > 0.5).any() for model, _ in PROBLEMS) > 50
     assert sum((cells == MISSING).any() for _, cells in PROBLEMS) > 50
@@ -62,19 +69,18 @@ def test_the_random_problems_cover_the_hard_cases():
 
 @pytest.mark.parametrize("solver", ["table", "search"])
 def test_table_and_search_find_what_trying_everything_finds(solver):
-    for model, cells in PROBLEMS:
+    for (model, cells), (cost, activity) in zip(PROBLEMS, solved(), strict=True):
         found = decode(model, *words_of(cells), solver=solver)
         assert found.proven.all()
-        cost, activity = slow(model, cells)
         np.testing.assert_allclose(found.cost, cost, rtol=0, atol=1e-8)
         np.testing.assert_array_equal(found.activity, activity)
         np.testing.assert_array_equal(found.feasible, np.isfinite(cost))
 
 
+@pytest.mark.slow
 def test_the_integer_program_finds_the_same_cost():
-    for model, cells in PROBLEMS:
+    for (model, cells), (cost, _) in zip(PROBLEMS, solved(), strict=True):
         found = decode(model, *words_of(cells), solver="program")
-        cost, _ = slow(model, cells)
         np.testing.assert_allclose(found.cost, cost, rtol=0, atol=1e-8)
         np.testing.assert_array_equal(found.activity[~found.feasible], False)
 
@@ -178,6 +184,7 @@ def wide_model(rng, n_blocks, n_sensors=6, n_sources=5):
     return OrMixture(rng.permutation(mixing), probability, Noise.flips(0.05))
 
 
+@pytest.mark.slow
 def test_groups_of_a_wide_model_are_decoded_alone():
     rng = np.random.default_rng(3)
     model = wide_model(rng, n_blocks=15)  # 90 sensors, two words a row
@@ -188,6 +195,7 @@ def test_groups_of_a_wide_model_are_decoded_alone():
     np.testing.assert_array_equal(whole.activity, by_program.activity)  # no two sources cost the same here
 
 
+@pytest.mark.slow
 def test_table_and_search_hold_more_than_64_sources():
     rng = np.random.default_rng(9)
     mixing = np.unique(every_row(7)[1:], axis=0).T  # all 127 columns

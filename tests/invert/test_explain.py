@@ -1,4 +1,5 @@
 import math
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -7,8 +8,6 @@ from hypothesis import strategies as st
 
 from bica.data.chunks import MISSING, packed
 from bica.errors import InfeasibleError, SettingError
-from bica.invert import explain as explain_module
-from bica.invert import posterior as sums_module
 from bica.invert.decode import decode
 from bica.invert.explain import explain
 from bica.invert.posterior import posterior
@@ -17,6 +16,8 @@ from bica.model.or_mixture import OrMixture
 from bica.simulate import random_network
 from tests.reference import slow_posterior
 from tests.strategies import models
+
+explain_module, sums_module = (import_module(f"bica.invert.{name}") for name in ("explain", "posterior"))
 
 CHANCES = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 1.0])  # few values, so that ties are common
 RATES = st.sampled_from([0.0, 0.05, 0.2, 0.4])
@@ -62,7 +63,7 @@ def test_the_best_explanations_match_the_definition(problem, k):
 @given(problems(), st.integers(1, 5))
 def test_splitting_and_decoding_finds_the_same(problem, k):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(explain_module, "STATES", 0)
+        patch.setattr(explain_module, "ELIMINATION_STATES", 0)
         check_against_the_definition(*problem, k)
 
 
@@ -98,6 +99,7 @@ def test_a_cell_that_was_not_observed_cannot_have_erred():
     assert not found.missed.any()
 
 
+@pytest.mark.slow
 def test_the_first_explanation_of_a_wide_row_is_the_decoded_one():
     rng = np.random.default_rng(2)
     model = random_network(90, 80, probability=(0.01, 0.1), rng=rng)
@@ -118,7 +120,7 @@ def test_more_than_64_sources_in_one_group():
     assert model.n_sources > 64
     np.testing.assert_array_equal(found.activity[0], decode(model, row).activity[0])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(explain_module, "STATES", 0)
+        patch.setattr(explain_module, "ELIMINATION_STATES", 0)
         np.testing.assert_array_equal(explain(model, row, k=3).activity, found.activity)
 
 

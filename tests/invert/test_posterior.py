@@ -1,4 +1,5 @@
 import math
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -7,15 +8,16 @@ from hypothesis import strategies as st
 
 from bica.data.chunks import MISSING, packed, unpacked
 from bica.errors import BicaWarning, DataError
-from bica.invert import posterior as sums_module
 from bica.invert.elimination import Elimination
 from bica.invert.groups import groups_of
-from bica.invert.posterior import group_sums, log_chance, posterior
+from bica.invert.posterior import group_sums, log_probability, posterior
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from bica.simulate import random_network
 from tests.reference import slow_posterior
 from tests.strategies import clear_probabilities, clear_rates, models
+
+sums_module = import_module("bica.invert.posterior")
 
 pytestmark = pytest.mark.filterwarnings("ignore::bica.errors.BicaWarning")
 
@@ -38,7 +40,7 @@ def problems(draw, chances=clear_probabilities, rates=clear_rates):
 
 
 def check_against_the_definition(model, cells):
-    found, chances = posterior(model, *words_of(cells)), log_chance(model, *words_of(cells))
+    found, chances = posterior(model, *words_of(cells)), log_probability(model, *words_of(cells))
     assert found.exact.all()
     assert chances.exact.all()
     assert not found.error.any()
@@ -99,10 +101,10 @@ class TestWideModels:
         assert found.exact.all()
 
     def test_what_is_out_of_reach_is_approximated_within_its_error(self, monkeypatch):
-        exact, chance = posterior(self.model, packed(self.rows)), log_chance(self.model, packed(self.rows))
+        exact, chance = posterior(self.model, packed(self.rows)), log_probability(self.model, packed(self.rows))
         monkeypatch.setattr(sums_module, "EXACT_STATES", 1000)
         monkeypatch.setattr(sums_module, "WIDTH", 128)
-        found, bound = posterior(self.model, packed(self.rows)), log_chance(self.model, packed(self.rows))
+        found, bound = posterior(self.model, packed(self.rows)), log_probability(self.model, packed(self.rows))
         assert not found.exact.all()
         assert not bound.exact.any()
         off = np.abs(found.probability - exact.probability)
@@ -110,6 +112,7 @@ class TestWideModels:
         assert off.max() < 1e-2
         assert ((bound.value <= chance.value + 1e-12) & (bound.value > chance.value - 1e-2)).all()
 
+    @pytest.mark.slow
     def test_without_noise_hundreds_of_connected_sensors_are_exact(self):
         rng = np.random.default_rng(8)
         model = random_network(200, 200, probability=(0.01, 0.05), rng=rng)
@@ -126,7 +129,7 @@ class TestWideModels:
 def test_the_sums_of_a_table_survive_chances_that_no_float_can_hold():
     model = OrMixture(np.eye(20, dtype=bool) | np.eye(20, k=1, dtype=bool), np.full(20, 0.01), Noise.flips(1e-60))
     row = np.array([[1, 0] * 10], dtype=np.uint8)
-    found, chance = posterior(model, packed(row)), log_chance(model, packed(row))
+    found, chance = posterior(model, packed(row)), log_probability(model, packed(row))
     assert found.exact.all()
     assert -math.inf < chance.value[0] < -700
     assert np.isfinite(found.probability).all()
@@ -138,14 +141,14 @@ def test_posteriors_average_to_the_probabilities():
     every_row = np.arange(64, dtype=np.uint64)[:, None]
     average = model.pattern_probability() @ posterior(model, every_row).probability
     np.testing.assert_allclose(average, model.probability, rtol=1e-12)
-    np.testing.assert_allclose(np.exp(log_chance(model, every_row).value), model.pattern_probability(), rtol=1e-12)
+    np.testing.assert_allclose(np.exp(log_probability(model, every_row).value), model.pattern_probability(), rtol=1e-12)
 
 
 def test_a_row_without_any_cell_tells_nothing():
     model = random_network(30, 30, noise=Noise.flips(0.1), rng=np.random.default_rng(4))
     nothing = np.zeros((1, 1), np.uint64)
     np.testing.assert_allclose(posterior(model, nothing, nothing).probability[0], model.probability, rtol=1e-9)
-    np.testing.assert_allclose(log_chance(model, nothing, nothing).value, 0.0, atol=1e-9)
+    np.testing.assert_allclose(log_probability(model, nothing, nothing).value, 0.0, atol=1e-9)
 
 
 def test_impossible_rows_are_nan_and_counted_in_a_warning():
@@ -165,7 +168,7 @@ def test_no_rows_and_no_sources_give_nothing():
     model = OrMixture(np.empty((2, 0)), [], Noise.flips(0.1))
     assert posterior(model, np.empty((0, 1), np.uint64)).probability.shape == (0, 0)
     assert posterior(model, np.zeros((3, 1), np.uint64)).probability.shape == (3, 0)
-    np.testing.assert_allclose(np.exp(log_chance(model, np.array([[1]], np.uint64)).value), 0.09)
+    np.testing.assert_allclose(np.exp(log_probability(model, np.array([[1]], np.uint64)).value), 0.09)
 
 
 def test_words_of_another_width_are_refused():

@@ -63,6 +63,7 @@ def test_what_a_short_search_leaves_open_the_table_settles(monkeypatch):
     np.testing.assert_array_equal(found.active, exact.active)
 
 
+@pytest.mark.slow
 def test_more_rows_than_a_thread_takes_at_once_stay_in_order():
     group, cells = hard_group()
     many = np.tile(cells, (12, 1))

@@ -7,6 +7,7 @@ from bica.data.tables import open_table
 from bica.errors import DataError
 from bica.invert.decode import decode, decode_table
 from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture
 from bica.progress import listening
 from bica.simulate import random_network
 
@@ -14,7 +15,8 @@ from bica.simulate import random_network
 @pytest.fixture
 def problem():
     rng = np.random.default_rng(2)
-    model = random_network(9, 6, noise=Noise.flips(0.05), rng=rng)
+    drawn = random_network(9, 6, noise=Noise.flips(0.05), rng=rng)
+    model = OrMixture(drawn.mixing, drawn.probability, drawn.noise, sensors=[f"s{i}" for i in range(9)])
     return model, model.sample(500, rng)
 
 
@@ -46,7 +48,7 @@ def test_columns_without_names_are_taken_in_order(problem):
 
 @pytest.mark.parametrize(
     ("columns", "sentence"),
-    [(9, "no column 'x0', which the model watches"), (11, "a column 'extra' that the model does not know")],
+    [(9, "no column 's0', which the model watches"), (11, "a column 'extra' that the model does not know")],
 )
 def test_other_columns_are_refused_at_once(problem, columns, sentence):
     model, _ = problem

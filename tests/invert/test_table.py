@@ -21,7 +21,7 @@ def test_the_table_holds_the_cheapest_way_to_switch_on_exactly_each_set(members,
     for group in groups_of(OrMixture(mixing, probability)):
         cost = LatticeTable.of(group).cost
         n_sensors = len(group.sensors)
-        np.testing.assert_allclose(cost, slow_costs(group.mixing, group.price, n_sensors), atol=1e-8)
+        np.testing.assert_allclose(cost, slow_costs(group.mixing, group.source_cost, n_sensors), atol=1e-8)
 
 
 def slow_costs(mixing, price, n_sensors):

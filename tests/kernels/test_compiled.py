@@ -10,6 +10,8 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 import bica
 from bica import kernels
 from bica.kernels import compiled
@@ -55,11 +57,13 @@ def test_only_the_decorator_knows_the_compiler():
     assert not [path for path in sources if re.search(r"(from|import) numba", path.read_text(encoding="utf-8"))]
 
 
+@pytest.mark.slow
 def test_a_second_run_finds_what_the_first_compiled(tmp_path):
     assert run(PACKAGE.parent, tmp_path / "cache", tmp_path) == [120.0, False, True, 0, 1]
     assert run(PACKAGE.parent, tmp_path / "cache", tmp_path) == [120.0, True, True, 1, 0]
 
 
+@pytest.mark.slow
 def test_kernels_work_where_nothing_can_be_kept(tmp_path):
     nowhere = tmp_path / "file"
     nowhere.write_text("a file stands where a folder is needed, which stops even root")

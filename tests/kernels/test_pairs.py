@@ -1,10 +1,13 @@
 """Pairs that are on together too often for chance, against exact fractions over all small tables."""
 
+from math import erfc
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.kernels.pairs import fisher_tail, likely_pairs
+from bica.kernels.pairs import _short_tail, fisher_tail, likely_pairs
 from tests.reference import slow_columns
 
 
@@ -71,3 +74,27 @@ def test_the_tail_is_exact(total, data):
     found = fisher_tail(float(both), float(first), float(second), float(total))
     # the long tail is one minus the short one: right to the roundings of one
     np.testing.assert_allclose(found, float(slow_columns.tail(both, first, second, total)), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("total", [1e7, 1e9, 1e12, 2.0**53 - 1])
+@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.3, 0.01), (0.999, 0.2)])
+@pytest.mark.parametrize("deviations", [0.1, 1.0])
+def test_the_tails_of_huge_tables_add_up_to_one(total, shares, deviations):
+    """Both tails are summed, one from its larger terms on; only exact terms add up to one."""
+    first, second = (np.floor(share * total) for share in shares)
+    spread = np.sqrt(first * (second / total) * (1 - first / total) * (1 - second / total))
+    both = np.floor(first / total * second + deviations * spread)
+    above = _short_tail(both, first, second, total, min(first, second))
+    below = _short_tail(first - both + 1, first, total - second, total, min(first, total - second))
+    np.testing.assert_allclose(above + below, 1.0, rtol=0, atol=1e-7)
+    assert fisher_tail(both, first, second, total) == pytest.approx(above, rel=1e-12)
+
+
+@pytest.mark.parametrize("z", [3.0, 6.0])
+def test_a_far_tail_of_a_huge_table_is_the_normal_one(z):
+    """Of 10^14 rows with columns on in half of them: skewness 0, so the error is of order z^4 over the rows."""
+    total = 1e14
+    both = total / 4 + z * np.sqrt(total) / 4
+    found = fisher_tail(both, total / 2, total / 2, total)
+    border = (both - 0.5 - total / 4) / (np.sqrt(total) / 4)
+    np.testing.assert_allclose(found, erfc(border / np.sqrt(2)) / 2, rtol=1e-6)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bica.data.patterns import PatternCounts
-from bica.errors import LimitError, ModelError
+from bica.errors import DataError, LimitError
 from bica.model import distribution
 from bica.model.distribution import connected_groups
 from bica.model.noise import Noise
@@ -163,13 +163,22 @@ class TestSensorNames:
         model = OrMixture([[1], [0]], [0.5])
         assert model.log_likelihood(PatternCounts.of([[1, 0]], sensors=["p", "q"])) == math.log(0.5)
 
-    @pytest.mark.parametrize("sensors", [["b", "a"], ["a", "c"]])
-    def test_other_names_or_another_order_are_refused(self, sensors):
-        with pytest.raises(ModelError, match=r"sensor \d is .* in the model but .* in the data"):
-            self.MODEL.log_likelihood(PatternCounts.of([[1, 0]], sensors=sensors))
+    def test_columns_are_matched_by_name(self):
+        rows = [[1, 0], [0, 0], [0, 1]]
+        swapped = PatternCounts.of(np.array(rows)[:, ::-1], sensors=["b", "a"])
+        assert self.MODEL.log_likelihood(swapped) == self.MODEL.log_likelihood(rows) == -math.inf
+        np.testing.assert_array_equal(np.exp(self.MODEL.log_probability(swapped)), [0.5, 0, 0.5])  # nothing, b, a
+
+    @pytest.mark.parametrize(
+        ("sensors", "sentence"),
+        [(["a", "c"], "no column 'b', which the model"), (["b", "a", "c"], "a column 'c' that the model does not")],
+    )
+    def test_other_names_are_refused(self, sensors, sentence):
+        with pytest.raises(DataError, match=sentence):
+            self.MODEL.log_likelihood(PatternCounts.of([[1] * len(sensors)], sensors=sensors))
 
     def test_another_number_of_sensors_is_refused(self):
-        with pytest.raises(ModelError, match="2 sensors, but the data have 3"):
+        with pytest.raises(DataError, match="2 sensors, but the table has 3 columns"):
             self.MODEL.log_likelihood([[1, 0, 0]])
 
 

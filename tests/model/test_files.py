@@ -129,6 +129,7 @@ class TestReading:
             with pytest.raises(ModelFileError, match="file is not a model file"):
                 parse_document(content[:length], "file")
 
+    @pytest.mark.slow
     @given(models(), st.data())
     def test_any_file_cut_short_is_refused(self, model, data):
         content = document_text(model.document()).encode()
@@ -142,6 +143,7 @@ class TestReading:
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
         self.reads_or_refuses(bytes(content))
 
+    @pytest.mark.slow
     @given(st.data())
     def test_a_changed_entry_gives_a_model_or_one_sentence(self, data):
         """Anything may stand anywhere: no error but ours may come out."""

@@ -127,3 +127,21 @@ def test_intervals_have_two_ends_a_source_and_gaps_where_there_is_no_error():
 def test_a_level_that_means_nothing_is_refused(level):
     with pytest.raises(SettingError, match="between 0 and 1"):
         Fit(MODEL).interval(level)
+
+
+class TestPersistence:
+    MODEL = OrMixture([[1, 0], [0, 1]], [1.0, 0.2])
+
+    def test_a_fit_without_order_has_none(self):
+        assert Fit(self.MODEL).persistence() is None
+
+    def test_it_survives_the_file(self, tmp_path):
+        Fit(self.MODEL, diagnostics={"persistence": [None, 4.5]}).save(tmp_path / "model.json")
+        assert Fit.load(tmp_path / "model.json").persistence().tolist() == [np.inf, 4.5]
+
+    @pytest.mark.parametrize(
+        "strange", ["ab", [1], [1, 2, 3], [1, "2"], [1, 0.5], 3, {"a": 1, "b": 2}, [1, float("nan")]]
+    )
+    def test_anything_else_in_the_file_is_refused_when_it_is_needed(self, strange):
+        with pytest.raises(ModelError, match="not one number of slots from 1 up, or null, per source"):
+            Fit(self.MODEL, diagnostics={"persistence": strange}).persistence()

@@ -44,7 +44,7 @@ def test_a_table_of_rates_is_refused():
 
 @pytest.mark.parametrize("rates", [(0.5, 0.5), (0, 1), (1, 0), ([0.1, 0.9], 0.1), (0.6, [0.1, 0.4])])
 def test_a_sensor_that_tells_nothing_is_refused(rates):
-    with pytest.raises(ModelError, match=r"tells nothing: place \d has .* leave that sensor out"):
+    with pytest.raises(ModelError, match=r"says nothing: place \d has .* leave that sensor out"):
         Noise(*rates)
 
 

@@ -4,14 +4,21 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
+from bica.data.chunks import packed
 from bica.data.columns import numbered
-from bica.errors import BicaError, ModelError
+from bica.data.patterns import PatternCounts
+from bica.data.rows import Rows
+from bica.errors import BicaError, DataError, ModelError, SettingError
+from bica.invert import decode, explain, posterior
 from bica.model.noise import Noise
-from bica.model.or_mixture import OrMixture
+from bica.model.or_mixture import OrMixture, load
 from tests.reference import slow_mixture
 from tests.strategies import models, sources_of
 
@@ -290,3 +297,88 @@ class TestSampling:
 
 def test_sensors_without_names_are_numbered_from_0():
     assert numbered(3) == ("x0", "x1", "x2") == OrMixture(np.zeros((3, 0)), []).sensors
+
+
+class TestDecoding:
+    """A model says of rows what ``bica.invert`` does, whatever they are kept in."""
+
+    NAMED = OrMixture([[1, 0], [1, 1], [0, 1]], [0.2, 0.4], Noise.flips(0.05), sensors=["a", "b", "c"])
+    ROWS = NAMED.sample(40, np.random.default_rng(0))
+    WORDS = packed(ROWS)
+
+    def tables(self, folder):
+        frame = pd.DataFrame(self.ROWS.astype(int), columns=["a", "b", "c"])
+        frame[["c", "a", "b"]].to_csv(folder / "rows.csv", index=False)
+        yield from (self.ROWS, self.ROWS.astype(int).tolist(), csr_array(self.ROWS), Rows.of(self.ROWS))
+        yield from (frame, frame[["b", "c", "a"]], pl.DataFrame(frame[["c", "b", "a"]]), pd.DataFrame(self.ROWS))
+        yield from (folder / "rows.csv", str(folder / "rows.csv"))
+
+    def test_every_table_gives_the_answers_of_its_rows(self, tmp_path):
+        decoded, weighed = decode(self.NAMED, self.WORDS), posterior(self.NAMED, self.WORDS)
+        for table in self.tables(tmp_path):
+            np.testing.assert_array_equal(self.NAMED.decode(table).activity, decoded.activity)
+            np.testing.assert_array_equal(self.NAMED.posterior(table).probability, weighed.probability)
+            assert self.NAMED.log_likelihood(table) == pytest.approx(self.NAMED.log_likelihood(self.ROWS), rel=1e-12)
+
+    def test_a_loaded_model_decodes(self, tmp_path):
+        self.NAMED.save(tmp_path / "model.json")
+        found = load(tmp_path / "model.json").decode(self.ROWS)
+        np.testing.assert_array_equal(found.activity, decode(self.NAMED, self.WORDS).activity)
+
+    def test_missing_cells_may_be_anything(self):
+        gaps = np.where(np.random.default_rng(1).random(self.ROWS.shape) < 0.3, np.nan, self.ROWS)
+        observed = packed(~np.isnan(gaps))
+        found = decode(self.NAMED, self.WORDS & observed, observed)
+        np.testing.assert_array_equal(self.NAMED.decode(gaps).activity, found.activity)
+        shuffled = pd.DataFrame(gaps, columns=["a", "b", "c"])[["c", "a", "b"]]
+        np.testing.assert_array_equal(self.NAMED.decode(shuffled).activity, found.activity)
+
+    def test_solver_and_nearest_are_passed_on(self):
+        silent = self.NAMED.with_noise(Noise())
+        impossible = [[1, 0, 0]]
+        assert not silent.decode(impossible).activity.any()
+        assert silent.decode(impossible, nearest=True).n_wrong.tolist() == [1]
+        assert not self.NAMED.decode(impossible, solver="zero-error").feasible[0]
+        with pytest.raises(SettingError, match="solver is 'magic'"):
+            silent.decode(impossible, solver="magic")
+
+    def test_one_row_is_explained_however_it_is_written(self):
+        expected = explain(self.NAMED, packed(np.array([[True, True, False]])), k=3)
+        by_name = {"c": 0, "b": 1, "a": 1}
+        rows = [[1, 1, 0], (1, 1, 0), np.array([1, 1, 0]), [[1, 1, 0]], by_name, pd.Series(by_name)]
+        for row in (*rows, pd.DataFrame([by_name]), pd.Series([1, 1, 0]), pl.Series([1, 1, 0])):
+            found = self.NAMED.explain(row, k=3)
+            np.testing.assert_array_equal(found.activity, expected.activity)
+            np.testing.assert_array_equal(found.probability, expected.probability)
+        with pytest.raises(SettingError, match="one row is explained at a time, but 40 were given"):
+            self.NAMED.explain(self.ROWS)
+
+    def test_a_masked_row_keeps_its_gaps(self):
+        gap = np.ma.masked_array([1, 1, 0], mask=[False, False, True])
+        left, right = self.NAMED.explain(gap), self.NAMED.explain([1, 1, None])
+        np.testing.assert_array_equal(left.probability, right.probability)
+        assert left.probability[0] < self.NAMED.explain([1, 1, 0]).probability[0]
+
+    def test_counts_have_no_order(self):
+        counts = PatternCounts.of(self.ROWS)
+        for use in (self.NAMED.decode, self.NAMED.posterior, self.NAMED.explain):
+            with pytest.raises(DataError, match="order of their rows"):
+                use(counts)
+
+    @pytest.mark.parametrize(
+        ("names", "sentence"),
+        [("abd", "no column 'c', which the model watches"), ("abcd", "a column 'd' that the model does not know")],
+    )
+    def test_other_columns_are_refused(self, names, sentence):
+        table = pd.DataFrame(np.zeros((2, len(names)), int), columns=list(names))
+        for use in (self.NAMED.decode, self.NAMED.posterior, self.NAMED.log_likelihood):
+            with pytest.raises(DataError, match=sentence):
+                use(table)
+        with pytest.raises(DataError, match="has 3 sensors, but the table has 2 columns"):
+            self.NAMED.decode([[0, 1]])
+
+    def test_numbers_are_names_where_both_sides_have_the_same_ones(self):
+        numbered = OrMixture(self.NAMED.mixing, self.NAMED.probability, sensors=["0", "1", "2"])
+        swapped = pd.DataFrame([[0, 1, 1]], columns=["2", "1", "0"])
+        assert numbered.decode(swapped).activity.tolist() == [[True, False]]
+        assert numbered.decode(pd.DataFrame([[1, 1, 0]], columns=["p", "q", "r"])).activity.tolist() == [[True, False]]

@@ -6,6 +6,7 @@ Everything is checked in exact fractions on random mixtures, in the corrected fo
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -111,6 +112,7 @@ class TestIdentifiability:
             # without the trailing factor F_0 of the printed formula
             assert np.isclose(frequency[k] / (frequency[k] + frequency[0]), probability[k - 1])
 
+    @pytest.mark.slow
     @given(st.integers(1, 4), st.data())
     @settings(max_examples=40)
     def test_the_induction_finds_every_probability_and_is_the_closed_form(self, n_sensors, data):

@@ -26,6 +26,7 @@ def test_an_svg_is_well_formed_and_keeps_the_name(tmp_path):
     assert any(text.startswith("</script><script>alert(1)") for text in texts)
 
 
+@pytest.mark.slow
 def test_a_page_needs_no_network_and_has_only_our_scripts(tmp_path):
     save_picture(CHART, tmp_path / "p.html")
     page = (tmp_path / "p.html").read_text()
@@ -55,6 +56,7 @@ def test_without_the_extra_one_sentence_names_it(monkeypatch, tmp_path):
         save_picture(CHART, tmp_path / "p.svg")
 
 
+@pytest.mark.slow
 def test_without_altair_the_figures_say_what_to_install():
     code = "import bica.report.pictures as e; e.PACKAGES = ('not_there',); import bica.report.figures"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -40,6 +40,7 @@ def test_a_map_without_users_can_be_drawn():
     assert picture_bytes(spectrum_map_chart(empty), ".svg").startswith(b"<svg")
 
 
+@pytest.mark.slow
 def test_the_errors_are_drawn_by_users_and_by_those_told_apart():
     rows = [
         {"contender": "A", "flip_rate": rate, "number": number, "measure": measure, "mean": 0.1, "low": 0.0,

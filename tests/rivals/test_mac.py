@@ -14,6 +14,7 @@ def fit(data, **settings):
     return MAC(**settings).fit(data, np.random.default_rng(0))
 
 
+@pytest.mark.slow
 def test_it_recovers_five_clusters_under_a_fifth_of_noise():
     errors = []
     for seed in range(5):

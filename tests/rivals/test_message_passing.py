@@ -23,6 +23,7 @@ def test_five_planted_factors_are_found_exactly(seed, flip_rate):
     assert hamming_distance(fit(data, n_sources=5, n_init=2).model.mixing, mixing) == 0
 
 
+@pytest.mark.slow
 def test_ten_sparser_factors_are_found_exactly():
     mixing, data, _ = factors(0, 10, 500, 200, 0.3, 0.05)
     assert hamming_distance(fit(data, n_sources=10, n_init=1).model.mixing, mixing) == 0

@@ -96,7 +96,7 @@ def test_the_ends_of_the_ranges():
         ([0.2], 0.5, 10, "at least 1"),
         ([0.2], np.inf, 10, "finite"),
         ([1.2], 3, 10, r"lie in \[0, 1\]"),
-        ([0.2, 0.3], [3, 3, 3], 10, "one number for all sources or one a source"),
+        ([0.2, 0.3], [3, 3, 3], 10, "one number for all sources or one per source"),
         ([0.2], 3, -1, "-1 samples cannot be drawn"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Whole tasks for a user: which channel each sniffer should watch; in ``spectrum``, who uses a radio spectrum."""
+"""Whole tasks for a user: which channel each sniffer should watch and, in ``spectrum``, who uses a radio spectrum."""
 
 from bica.applications.monitoring.assignment import SOLVERS, Assignment, assign
 from bica.applications.monitoring.problem import LearnedChannels, MonitoringProblem, learn_channels

@@ -1,4 +1,4 @@
-"""The command ``bica``: a table of commands, each loaded when it is asked for."""
+"""The command ``bica``: a table of commands, each loaded when it is called."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -11,18 +11,18 @@ from bica.version import __version__
 
 
 class LazyGroup(click.Group):
-    """Knows its commands by name: the module of each, whose function has the same name, and a summary."""
+    """A group that loads a command when it is called; ``table`` has the module and the summary of each by name."""
 
     def __init__(self, *args: Any, table: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.table = table
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order of a first walk through the program."""
+        """The names, in the order in which a new user needs them."""
         return list(self.table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, from the module of the same name."""
+        """The command of this name, a function of the same name in its module."""
         if cmd_name not in self.table:
             return None
         command: click.Command = getattr(import_module(self.table[cmd_name][0]), cmd_name)
@@ -34,7 +34,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, summary) for name, (_, summary) in self.table.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; every error that may come out of it is told in one sentence."""
+        """Run the command; every error it raises is reported in one sentence."""
         with plain_errors():
             return super().invoke(ctx)
 
@@ -46,15 +46,15 @@ COMMANDS = {
     ),
     "check": (
         "bica.cli.commands.check",
-        "Look at TABLE before any fit: whether hidden sources can explain it, and the cost.",
+        "Check TABLE before any fit: whether hidden sources can explain it, and at what cost.",
     ),
     "slots": (
         "bica.cli.commands.slots",
-        "Turn EVENTS, logs or captures, into a table of zeros and ones: one row a slot.",
+        "Turn EVENTS, logs or captures, into a table of zeros and ones: one row per slot.",
     ),
     "fit": ("bica.cli.commands.fit", "Learn the sources behind TABLE, a file of zeros and ones."),
     "show": ("bica.cli.commands.show", "Show the sources of MODEL: their sensors and how often each is on."),
-    "decode": ("bica.cli.commands.decode", "Tell which sources of MODEL were on in each row of TABLE."),
+    "decode": ("bica.cli.commands.decode", "Find which sources of MODEL were on in each row of TABLE."),
     "explain": (
         "bica.cli.commands.explain",
         "Explain one observation: the likeliest sets of active sources of MODEL behind it.",
@@ -78,5 +78,5 @@ def app() -> None:
 
 
 def main() -> None:
-    """Run the command line; what the script ``bica`` and ``python -m bica`` call."""
+    """Run the command line: the script ``bica`` and ``python -m bica`` call this."""
     app(prog_name="bica")

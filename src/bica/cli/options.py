@@ -1,4 +1,4 @@
-"""What several commands share: their options, models in and files out; a single dash is standard input or output."""
+"""What commands share: options, reading models and writing files; a single dash is standard input or output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read_model(path: str) -> ModelDocument:
 
 
 def check_outputs(force: bool, *paths: str | None) -> None:
-    """Before the work: refuse what could not be written after it."""
+    """Before the work, refuse files that could not be written after it."""
     from bica.output import check_target
 
     for path in paths:
@@ -44,15 +44,15 @@ def write_file(path: str, content: str | bytes, force: bool) -> None:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print plain JSON for programs, not a table.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs instead of a table.")
 force_option = click.option("--force", is_flag=True, help="Overwrite files that exist.")
 seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Where chance starts from."
+    "--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Seed of the random numbers."
 )
 
 
 def _thresholds(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> float | dict[str, float] | None:
-    """One number for all columns, or ``column=number`` as often as needed."""
+    """Thresholds: one number for all columns, or ``column=number`` as often as needed."""
     pairs = [text.rpartition("=") for text in given]
     if any(not column for column, _, _ in pairs) and len(given) > 1:
         raise click.BadParameter("give one number for all columns, or COLUMN=NUMBER for each.")
@@ -68,18 +68,18 @@ binarize_option = click.option(
     multiple=True,
     callback=_thresholds,
     metavar="[COLUMN=]NUMBER",
-    help="Cells above this number are on; once for all columns, or once a column.",
+    help="Cells above this number are on; once for all columns, or once per column.",
 )
-weights_option = click.option("--weights", metavar="COLUMN", help="The column that tells how often each row counts.")
+weights_option = click.option("--weights", metavar="COLUMN", help="The column that says how often each row counts.")
 
 
 def output_option(help_text: str, *, required: bool = False) -> Callable[[Function], Function]:
-    """``-o FILE``; a single dash is standard output."""
+    """The option ``-o FILE``; a single dash is standard output."""
     return click.option("-o", "--output", metavar="FILE", required=required, help=help_text)
 
 
 def refuse_two_answers(as_json: bool, *outputs: str | None) -> None:
-    """Standard output can carry one thing only, and a file can be written once."""
+    """Refuse two outputs in one place: standard output carries one thing only, and a file is written once."""
     wanted = [output for output in outputs if output is not None]
     if as_json and "-" in wanted:
         raise click.UsageError("--json and a file written to `-` both want standard output; choose one.")
@@ -88,7 +88,7 @@ def refuse_two_answers(as_json: bool, *outputs: str | None) -> None:
 
 
 def rate(text: str) -> float:
-    """A number in [0, 1), as an option gives it."""
+    """The number in [0, 1) that an option was given."""
     try:
         value = float(text)
     except ValueError:
@@ -99,7 +99,7 @@ def rate(text: str) -> float:
 
 
 def between_commas(text: str) -> tuple[str, ...]:
-    """Different names separated by commas; one that holds a comma stands between double quotes, as in CSV.
+    """Distinct names separated by commas; a name with a comma in it is put in double quotes, as in CSV.
 
     >>> between_commas('a, "b,c"')
     ('a', 'b,c')
@@ -107,10 +107,10 @@ def between_commas(text: str) -> tuple[str, ...]:
     [names] = csv.reader([text], skipinitialspace=True) if text else [[]]
     names = [name.strip() for name in names]
     if not names or not all(names) or len(set(names)) < len(names):
-        raise click.BadParameter("give different names between commas, as in a,b,c.")
+        raise click.BadParameter("give different names separated by commas, as in a,b,c.")
     return tuple(names)
 
 
 def names_between_commas(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
-    """Different names, as an option gives them."""
+    """The distinct names that an option was given."""
     return None if text is None else between_commas(text)

@@ -1,4 +1,4 @@
-"""The two screens, answers on standard output and the rest on standard error, and a bar while work goes on."""
+"""The two screens, answers on standard output and the rest on standard error, and a bar during long work."""
 
 import json
 import sys
@@ -20,45 +20,45 @@ class Screen(Console):
 
     def __init__(self, stream: TextIO) -> None:
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal of plain letters shows the rest as escapes
+            stream.reconfigure(errors="backslashreplace")  # a terminal limited to ASCII shows the rest as escapes
         super().__init__(file=stream, highlight=False, markup=False, emoji=False)
 
     def on_broken_pipe(self) -> None:
-        """Leave a reader that has gone to the caller, who knows what to do."""
+        """Let the caller deal with a reader that has gone."""
         raise
 
 
 def screen_for(output: str | None = None) -> Screen:
-    """Where the table goes: standard output, unless a file is written there (``-``)."""
+    """The screen for tables: standard output, unless a file is written there (``-``)."""
     return Screen(sys.stderr if output == "-" else sys.stdout)
 
 
 def notes() -> Screen:
-    """Where progress and notes go."""
+    """The screen for progress and notes."""
     return Screen(sys.stderr)
 
 
 def note(sentence: str) -> None:
-    """One line for the person at the terminal."""
+    """Print one line for the person at the terminal."""
     notes().print(Text(harmless(sentence)), soft_wrap=True)
 
 
 def print_json(content: Mapping[str, Any]) -> None:
-    """The answer for programs, and nothing else, on standard output."""
+    """Print the answer for programs, and nothing else, on standard output."""
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     sys.stdout.buffer.write(f"{text}\n".encode())  # JSON is UTF-8, whatever the terminal is
 
 
-PATIENCE = 2.0  # seconds; shorter work stays quiet
+PATIENCE = 2.0  # seconds; shorter work shows no bar
 
 
 @contextmanager
 def waiting(what: str, *, compiles: bool = True) -> Iterator[None]:
-    """Tell the person at the terminal that ``what`` is going on, and how far loops that report have come."""
+    """Show that ``what`` is going on, and how far the loops inside have come."""
     from bica.kernels.compiled import compiled_before
 
     if compiles and not compiled_before():
-        note("compiling, once: the first run after an install takes some seconds more")
+        note("compiling, once: the first run after an install takes some seconds longer")
     if notes().is_terminal:
         with _shown(what):
             yield

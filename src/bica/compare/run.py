@@ -1,4 +1,4 @@
-"""Work through a plan on all cores; every finished job is one line on disk and is not done again."""
+"""Work through a plan on all cores; every finished job is one line on disk and is not run again."""
 
 from __future__ import annotations
 
@@ -6,25 +6,27 @@ import json
 import multiprocessing
 import os
 import signal
-import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
 
 from bica.data.readers.engine import connection, path_literal, text_literal
-from bica.errors import DataError, OutputError, SettingError
-from bica.output import check_target, write_whole
+from bica.errors import DataError, LimitError, OutputError, SettingError
+from bica.output import check_target, temporary_folder, write_whole
 from bica.progress import report
-from bica.threads import n_cores
+from bica.threads import n_threads
 
 Record = dict[str, Any]
 FORMATS = {".csv": "csv, HEADER", ".parquet": "parquet"}
 
 
 class RecordFile:
-    """A file of JSON lines that only grows; every line is on the disk before the next task counts as done."""
+    """A file of JSON lines that only grows; a job counts as finished once its line is on the disk."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -40,15 +42,18 @@ class RecordFile:
 
     def add(self, record: Record) -> None:
         """Write one record and wait until the disk has it."""
-        with open(self.path, "ab") as file:
-            file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with open(self.path, "ab") as file:
+                file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise OutputError(f"{self.path} cannot be written: {error.strerror or error}") from None
         self.records.append(record)
 
 
 def read_records(path: str | Path) -> list[Record]:
-    """The whole lines of a file of results."""
+    """The records in a file of results; a torn last line is left out."""
     try:
         content = Path(path).read_bytes()
         lines = content[: content.rfind(b"\n") + 1].decode().splitlines()
@@ -60,7 +65,7 @@ def read_records(path: str | Path) -> list[Record]:
 def _record(line: str, number: int, path: str | Path) -> Record:
     try:
         record = json.loads(line)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, or nested too deeply
         record = None
     if not isinstance(record, dict) or "contender" not in record:
         raise DataError(f"{path} is no file of results: line {number} is not a record of a comparison")
@@ -68,13 +73,13 @@ def _record(line: str, number: int, path: str | Path) -> Record:
 
 
 def write_table(records: Iterable[Record], path: str | Path, *, overwrite: bool = False) -> None:
-    """The records as a table with a row each, CSV or Parquet as the ending says; written whole."""
+    """Write the records as a table, one row each, CSV or Parquet as the ending says, whole or not at all."""
     ending = Path(path).suffix
     if ending not in FORMATS:
         raise SettingError(f"a table of results is written as {' or '.join(FORMATS)}, but {path} ends in {ending!r}")
     check_target(path, overwrite=overwrite)
-    with tempfile.TemporaryDirectory(prefix="bica-") as folder:
-        source, target = Path(folder) / "records.jsonl", Path(folder) / f"table{ending}"
+    with temporary_folder() as folder:
+        source, target = folder / "records.jsonl", folder / f"table{ending}"
         source.write_text("".join(json.dumps(record) + "\n" for record in records))
         if not source.stat().st_size:
             raise OutputError(f"{path} would be empty: there are no results yet")
@@ -89,33 +94,32 @@ ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUM
 
 
 class Job(Protocol):
-    """Something to be done once: a plain value that can go to another process."""
+    """Something to be done once: a plain value that can be sent to another process."""
 
     def key(self) -> Record:
-        """What tells it from all other jobs of a plan: plain values, among them ``contender``."""
+        """What distinguishes it from all other jobs of a plan: plain values, among them ``contender``."""
         ...
 
     def perform(self) -> Record:
-        """Do it; the key and what came of it, as one flat record."""
+        """Do it; return the key and the outcome as one flat record."""
         ...
 
 
 def run_plan(plan: Sequence[Job], path: str | Path, *, n_jobs: int | None = None) -> list[Record]:
     """Do every job of ``plan`` that ``path`` does not hold yet; return the records of the plan, in its order.
 
-    A killed run continues where it was: call again with the same path. ``n_jobs`` processes of one thread each share
-    the work, by default one a core; with 1 the work is done right here. Ctrl-C lets the jobs at hand finish. In a
-    script, call this under ``if __name__ == "__main__":``, since the processes read the script anew.
+    A killed run continues where it stopped: call again with the same path. ``n_jobs`` processes of one thread each
+    share the work, counted as scikit-learn does: None is one, which is this process, and -1 is one per core. Ctrl-C
+    gives up the running jobs. In a script, call this under ``if __name__ == "__main__":``, since each process imports
+    the script again.
     """
-    jobs = n_cores() if n_jobs is None else n_jobs
-    if jobs < 1:
-        raise SettingError(f"{jobs} processes can do nothing; give n_jobs from 1 up")
+    n_processes = n_threads(n_jobs)
     file = RecordFile(path)
     names = [_name(job.key()) for job in plan]
     done = _named(file.records, plan)
     left = [job for job, name in zip(plan, names, strict=True) if name not in done]
     report("tasks", len(plan) - len(left), len(plan))
-    for number, record in enumerate(_results(left, jobs), 1):
+    for number, record in enumerate(_results(left, n_processes), 1):
         file.add(record)
         report("tasks", len(plan) - len(left) + number, len(plan))
     done = _named(file.records, plan)
@@ -127,33 +131,49 @@ def _name(key: Record) -> tuple[object, ...]:
 
 
 def _named(records: Sequence[Record], plan: Sequence[Job]) -> dict[tuple[object, ...], Record]:
-    """Records by the values that make up the key of a job of this plan; those of other plans are left out."""
+    """The records by the values of their keys; records of other plans are left out."""
     parts = list(plan[0].key()) if plan else []
     return {tuple(record[part] for part in parts): record for record in records if record.keys() >= set(parts)}
 
 
 def _results(plan: list[Job], n_jobs: int) -> Iterator[Record]:
-    """Records as they become ready."""
+    """The records of all jobs, as they become ready."""
     if n_jobs == 1 or len(plan) < 2:
         yield from map(_perform, plan)
         return
     fresh = multiprocessing.get_context("spawn")  # a forked copy would inherit threads in unknown states
-    with _one_thread(), ProcessPoolExecutor(n_jobs, fresh, initializer=_ignore_interrupts) as pool:
-        waiting = [pool.submit(_perform, job) for job in plan]
+    theirs, ours = fresh.Pipe(duplex=False)
+    workers = ProcessPoolExecutor(n_jobs, fresh, initializer=_obey, initargs=(theirs,))
+    with _one_thread(), theirs, workers as pool, ours:  # whatever ends this closes our end of the pipe first
         try:
-            for future in as_completed(waiting):
+            for future in as_completed([pool.submit(_perform, job) for job in plan]):
                 yield future.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown()
+        except BrokenProcessPool:
+            raise LimitError(
+                "a process ended in the middle of its work, perhaps for lack of memory; what is finished is kept: "
+                "run again to continue, with fewer processes"
+            ) from None
 
 
 def _perform(job: Job) -> Record:
     return job.perform()
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C reaches every process; a method that ends early on it must not count as finished."""
+def _obey(parent: Connection) -> None:
+    """End with the parent, and leave Ctrl-C, which reaches every process, to it.
+
+    A method answers Ctrl-C with what it has found so far, which must not count as finished.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: Connection) -> None:
+    """The other end of the pipe closes when the parent wants no more, or is gone, however it went."""
+    with suppress(EOFError, OSError):
+        parent.recv_bytes()
+    os._exit(1)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Means over seeds, with how sure they are."""
+"""Means over seeds, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from scipy.stats import t as student
 
 from bica.compare.task import MEASURES
 
-LEVEL = 0.99
-CELL = ("contender", "network", "n_samples", "flip_rate")
+LEVEL = 0.99  # of the confidence intervals
+CELL_FIELDS = ("contender", "network", "n_samples", "flip_rate")
 
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean with its confidence interval, mean +- half_width, by Student's t."""
+    """A mean with its confidence interval, mean ± half_width, by Student's t."""
 
     mean: float  # NaN where nothing was measured
     half_width: float  # NaN where there are fewer than two values
     n_runs: int
 
     def ends(self) -> dict[str, float]:
-        """The mean with the ends of its interval, which is a point where there are fewer than two values.
+        """The mean with the ends of its interval, which is a single point where there are fewer than two values.
 
         >>> Mean(0.5, 0.25, 10).ends()
         {'mean': 0.5, 'low': 0.25, 'high': 0.75}
@@ -50,11 +50,12 @@ def mean_of(values: Sequence[float], level: float = LEVEL) -> Mean:
 def summarise(records: Iterable[dict[str, Any]], level: float = LEVEL) -> list[dict[str, Any]]:
     """One row for every contender, setting and measure: ``mean``, ``low``, ``high``, ``n_runs`` and ``n_failed``.
 
-    Measures that a contender does not have are left out. The order is that in which cells first appear.
+    Measures that a contender does not have are left out. Cells (contender and setting) keep the order in which they
+    first appear.
     """
     cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for record in records:
-        cells.setdefault(tuple(record[part] for part in CELL), []).append(record)
+        cells.setdefault(tuple(record[part] for part in CELL_FIELDS), []).append(record)
     return [row for cell, members in cells.items() for row in _rows(cell, members, level)]
 
 
@@ -65,7 +66,7 @@ def _rows(cell: tuple[Any, ...], members: list[dict[str, Any]], level: float) ->
         if values:
             found = mean_of(values, level)
             yield {
-                **dict(zip(CELL, cell, strict=True)),
+                **dict(zip(CELL_FIELDS, cell, strict=True)),
                 "measure": measure,
                 **found.ends(),
                 "n_runs": found.n_runs,
@@ -76,9 +77,9 @@ def _rows(cell: tuple[Any, ...], members: list[dict[str, Any]], level: float) ->
 def best_variants(
     records: Iterable[dict[str, Any]], variants: Collection[str], cell: Sequence[str]
 ) -> dict[tuple[Any, ...], str]:
-    """Of the contenders ``variants``, the one with the lowest mean distance, for every value of the fields ``cell``.
+    """The contender among ``variants`` with the lowest mean distance, for every combination of the fields ``cell``.
 
-    The choice looks at the truth, which favours the variants; a user would have to guess.
+    The choice is made knowing the truth, which favours the variants; a user would have to guess.
 
     >>> far, near = ({"contender": name, "n": 5, "hamming_distance": d} for name, d in [("a", 0.2), ("b", 0.1)])
     >>> best_variants([far, near], {"a", "b"}, ["n"])
@@ -90,3 +91,23 @@ def best_variants(
             found = distances.setdefault(tuple(record[part] for part in cell), {})
             found.setdefault(record["contender"], []).append(record["hamming_distance"])
     return {place: min(found, key=lambda name: float(np.mean(found[name]))) for place, found in distances.items()}
+
+
+def with_best_variant(
+    records: Sequence[dict[str, Any]], variants: Collection[str], cell: Sequence[str], title: str
+) -> list[dict[str, Any]]:
+    """The records with one contender, ``title``, in place of its ``variants``: in every cell the best of them.
+
+    >>> far, near = ({"contender": name, "n": 5, "hamming_distance": d} for name, d in [("a", 0.2), ("b", 0.1)])
+    >>> with_best_variant([far, near], {"a", "b"}, ["n"], "best")
+    [{'contender': 'best', 'n': 5, 'hamming_distance': 0.1, 'variant': 'b'}]
+    """
+    best = best_variants(records, variants, cell)
+    chosen = []
+    for record in records:
+        name = record["contender"]
+        if name not in variants:
+            chosen.append(record)
+        elif best[tuple(record[part] for part in cell)] == name:
+            chosen.append(record | {"contender": title, "variant": name})
+    return chosen

@@ -1,4 +1,4 @@
-"""One task: one method with settings on one problem of a named network, and what came of it as one flat record."""
+"""One task: one method with settings on one problem of a named network, with its outcome as one flat record."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from bica.version import __version__
 class Contender:
     """A method by name, with the settings that differ from its defaults."""
 
-    method: str | None  # None: the true model itself, to see what decoding alone gets wrong
+    method: str | None  # None: the true model itself, which shows what decoding alone gets wrong
     settings: Mapping[str, Any] = field(default_factory=dict)  # plain values: they are written beside every result
 
     def prepared(self, n_sources: int) -> Method | None:
-        """The method, told the true number of sources if it cannot do without."""
+        """The method, with the true number of sources if it needs that."""
         if self.method is None:
             return None
-        told = {"n_sources": n_sources} if needs_n_sources(self.method) else {}
-        return method_named(self.method, **told, **self.settings)
+        given: dict[str, Any] = {"n_sources": n_sources} if needs_n_sources(self.method) else {}
+        return method_named(self.method, **given, **self.settings)
 
     @property
     def estimates_probability(self) -> bool:
-        """Whether its probabilities are more than counts of what it covered."""
+        """Whether its probabilities are estimates, not mere counts of what it covered."""
         return self.method not in COUNTED
 
 
@@ -60,7 +60,7 @@ def contender(name: str) -> Contender:
     return CONTENDERS[name]
 
 
-Network = Callable[[np.random.Generator], OrMixture]  # a fixed network, or a new one for each seed
+NetworkMaker = Callable[[np.random.Generator], OrMixture]  # a fixed network, or a new one for each seed
 
 
 def _fixed(name: str, _: np.random.Generator) -> OrMixture:
@@ -71,7 +71,7 @@ def _random(n_sensors: int, n_sources: int, rng: np.random.Generator) -> OrMixtu
     return random_network(n_sensors, n_sources, rng=rng)
 
 
-NETWORKS: dict[str, Network] = {
+NETWORKS: dict[str, NetworkMaker] = {
     **{f"topology {name}": partial(_fixed, name) for name in TOPOLOGIES},
     "random 10 x 10": partial(_random, 10, 10),
 }
@@ -86,7 +86,7 @@ class Setting:
     flip_rate: float
 
     def draw(self, seed: int) -> Problem:
-        """The problem of this seed; every contender gets the same.
+        """The problem of this seed, the same for every contender.
 
         >>> Setting(network="topology one", n_samples=50, flip_rate=0.1).draw(0).rows.shape
         (50, 10)
@@ -107,12 +107,12 @@ def topology_settings(
     >>> len(topology_settings())
     40
     """
-    rates = list(flip_rates)
+    flips = list(flip_rates)
     return [
         Setting(network=f"topology {name}", n_samples=rows, flip_rate=rate)
         for rows in n_samples
         for name in TOPOLOGIES
-        for rate in rates
+        for rate in flips
     ]
 
 
@@ -130,7 +130,7 @@ MEASURES = (
     "f1",
     "cpu_seconds",
 )
-WARM_ROWS = 30
+WARM_ROWS = 30  # of a small fit before the clock runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,14 +142,14 @@ class Task:
     seed: int
 
     def key(self) -> Record:
-        """What tells this task from all others: also the settings, so that changed ones are run anew."""
+        """What distinguishes this task from all others, the settings included, so that changed ones are run anew."""
         settings = json.dumps(as_json(dict(contender(self.contender).settings)), sort_keys=True)
         return {"contender": self.contender, "settings": settings, **asdict(self.setting), "seed": self.seed}
 
     def perform(self) -> Record:
         """Draw the problem, fit, decode and measure; CPU seconds are those of the fit alone.
 
-        A contender that refuses the problem leaves its reason under ``failure`` and no measures.
+        If the contender refuses the problem, ``failure`` holds the reason and there are no measures.
 
         >>> setting = Setting(network="topology two", n_samples=200, flip_rate=0.0)
         >>> Task(contender="truth", setting=setting, seed=0).perform()["hamming_distance"]
@@ -169,7 +169,7 @@ class Task:
 
 
 def tasks(contenders: Iterable[str], settings: Iterable[Setting], seeds: Iterable[int]) -> list[Task]:
-    """Every contender on every setting with every seed; seeds go last, so that an early end leaves all balanced."""
+    """Every contender on every setting with every seed; the seed changes last, so that an early end stays balanced."""
     names, wanted = list(contenders), list(settings)
     return [Task(contender=name, setting=s, seed=seed) for seed in seeds for s in wanted for name in names]
 
@@ -184,7 +184,7 @@ def _fit(rival: Contender, problem: Problem, seed: int) -> Fit:
 
 @cache
 def _warm(name: str) -> None:
-    """Load compiled kernels before the clock runs, once a process."""
+    """Load compiled kernels before the clock runs, once per process."""
     small = Setting(network="topology two", n_samples=WARM_ROWS, flip_rate=0.0).draw(0)
     _fit(contender(name), small, 0)
 
@@ -194,11 +194,11 @@ def _measured(rival: Contender, fit: Fit, problem: Problem) -> Record:
     measures: Record = compared.as_dict()
     if not rival.estimates_probability:
         measures["transmission_probability_error"] = None
-    told = fit.model.with_noise(problem.model.noise)
+    with_true_noise = fit.model.with_noise(problem.model.noise)
     known = {name: measures[name] for name in (*MEASURES, "n_true", "n_exact", "n_missing") if name in measures}
     return known | {
         "activity_error": _activity_error(fit.model, problem, compared),
-        "activity_error_true_noise": _activity_error(told, problem, compared),
+        "activity_error_true_noise": _activity_error(with_true_noise, problem, compared),
         "found_flip_rate": float(np.mean(fit.model.noise.rates(fit.model.n_sensors))),
         "n_iter": fit.n_iter,
         "converged": fit.converged,
@@ -206,6 +206,6 @@ def _measured(rival: Contender, fit: Fit, problem: Problem) -> Record:
 
 
 def _activity_error(model: OrMixture, problem: Problem, compared: Comparison) -> float:
-    """Decoded with the noise of ``model``; a row that it holds for impossible counts as silent."""
+    """The activity error of rows decoded by ``model`` with its own noise; impossible rows count as silent."""
     found = decode(model, packed(np.ascontiguousarray(problem.rows))).activity
     return activity_error_ratio(found, problem.activity, compared.match)

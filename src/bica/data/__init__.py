@@ -1,1 +1,1 @@
-"""Tables of any kind, read into one value: the distinct rows as bit sets, with how often each occurred."""
+"""Tables of any kind, read into one value: distinct rows with how often each occurred, or rows in their order."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from numbers import Real
 from typing import Any, Protocol
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from bica.errors import DataError
 from bica.kernels.bits import Words, pack_columns, split_bits, unpack_bits
+from bica.text import brief
 
 MISSING = 2  # the cell was not observed; the other two cell values are 0 and 1
 CELLS_A_CHUNK = 1 << 22
@@ -140,9 +142,9 @@ def strange_value(row: int | None, sensor: str, value: object) -> DataError:
     shown = value.item() if isinstance(value, np.generic) else value
     if isinstance(shown, float) and shown.is_integer():
         shown = int(shown)
-    where = f"column {sensor!r}" if row is None else f"row {row}, column {sensor!r}"
+    where = f"column {brief(sensor)}" if row is None else f"row {row}, column {brief(sensor)}"
     return DataError(
-        f"{where} holds {shown!r}, but only 0 and 1 can be read; turn measurements into 0/1 with `binarize`"
+        f"{where} holds {brief(shown)}, but only 0 and 1 can be read; turn measurements into 0/1 with `binarize`"
     )
 
 
@@ -164,5 +166,10 @@ def _number(value: object) -> float | None:
     if type(value).__name__ in NOT_SEEN:
         return float("nan")
     if isinstance(value, Real | np.bool_) or type(value).__name__ == "Decimal":
-        return float(value)  # type: ignore[arg-type]
+        try:
+            return float(value)  # type: ignore[arg-type]
+        except OverflowError:  # a whole number beyond all floats
+            return inf if value > 0 else -inf  # type: ignore[operator]
+        except ValueError:  # a decimal that signals
+            return None
     return None

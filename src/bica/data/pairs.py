@@ -13,7 +13,7 @@ from bica.data.patterns import PatternCounts
 from bica.kernels.bits import Words
 from bica.kernels.columns import add_common_bits, block_histogram, transpose_bits
 from bica.kernels.pairs import fisher_tails
-from bica.threads import in_threads, n_cores
+from bica.threads import ALL_CORES, in_threads, n_threads
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,9 +167,12 @@ def _fractions(data: PatternCounts) -> Iterator[tuple[Square, Square, Square]]:
 
 def count_common(left: Words, right: Words, scale: float, counts: Square) -> None:
     """Add ``scale`` for every row that two columns share, on all cores; the lower half where both tables are one."""
-    step = 1 if len(left) * right.size < WORDS_A_THREAD else n_cores()
+    if len(left) * right.size < WORDS_A_THREAD:
+        add_common_bits(left, right, left is right, scale, np.arange(len(left)), counts)
+        return
+    step = n_threads(ALL_CORES)
     lines = [np.arange(first, len(left), step) for first in range(step)]  # the lower half is longest at its end
-    list(in_threads(lambda part: add_common_bits(left, right, left is right, scale, part, counts), lines))
+    list(in_threads(lambda part: add_common_bits(left, right, left is right, scale, part, counts), lines, ALL_CORES))
 
 
 def _mirrored(lower: Square) -> Square:

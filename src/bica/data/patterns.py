@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import Chunk, all_observed, n_words, unpacked
-from bica.data.columns import Binarize, checked_names
+from bica.data.columns import Binarize, check_total_weight, checked_names
 from bica.data.tables import open_table
 from bica.errors import DataError, LimitError
 from bica.kernels.bits import Words, add_to_histogram, choose_bits, count_into_histogram, group_equal
@@ -191,6 +191,7 @@ class PatternCounts:
     def of_chunks(cls, chunks: Iterable[Chunk], sensors: tuple[str, ...]) -> PatternCounts:
         """Count the rows of these chunks of one table."""
         patterns, observed, weights = count_rows(chunks, len(sensors))
+        check_total_weight(float(weights.sum()))
         complete = bool((observed == all_observed(len(sensors))).all())
         return cls(patterns, weights, sensors, None if complete else observed)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import MISSING, Chunk, Table, all_observed, n_words, unpacked
-from bica.data.columns import Binarize
+from bica.data.columns import Binarize, places_of
 from bica.data.patterns import PatternCounts
 from bica.data.tables import open_table
 from bica.errors import DataError
@@ -36,9 +36,26 @@ class Rows:
         >>> rows.words.ravel(), rows.sensors
         (array([2, 3], dtype=uint64), ('door', 'yard'))
         """
+        if isinstance(x, Rows):
+            return x
         if isinstance(x, PatternCounts):
             raise DataError("PatternCounts do not know the order of their rows; give the table itself")
         return Rows.of_table(open_table(x, sensors=sensors, binarize=binarize))
+
+    @staticmethod
+    def of_one(row: Any, *, binarize: Binarize = None) -> Rows:
+        """Read one row: its cells in order, its cells by name (a mapping, a pandas series), or a table of one row.
+
+        >>> Rows.of_one({"door": 1, "yard": None}).cells(2)
+        array([[1, 2]], dtype=uint8)
+        """
+        is_line = (isinstance(row, list | tuple) or hasattr(row, "__array__")) and np.ndim(row) == 1
+        named = row.to_dict() if is_line and hasattr(row, "to_dict") else row
+        if isinstance(named, Mapping):
+            return Rows.of([list(named.values())], sensors=[str(name) for name in named], binarize=binarize)
+        if is_line:
+            return Rows.of(row[None] if isinstance(row, np.ndarray) else [row], binarize=binarize)
+        return Rows.of(row, binarize=binarize)
 
     @staticmethod
     def of_table(table: Table) -> Rows:
@@ -99,6 +116,15 @@ class Rows:
         choose_bits(self.seen, sensors, taken[1])
         names = tuple(self.sensors[place] for place in sensors) if self.sensors else ()
         return Rows(taken[0], taken[1], names)
+
+    def matched(self, sensors: tuple[str, ...]) -> Rows:
+        """The rows with their columns in the order of a model's sensors, matched by name where both have names.
+
+        >>> Rows.of([[1, 0]], sensors=["yard", "door"]).matched(("door", "yard")).cells(2).tolist()
+        [[0, 1]]
+        """
+        places = places_of(sensors, self.sensors)
+        return self if (places == np.arange(len(self.sensors))).all() else self.of_sensors(places)
 
     def cells(self, n_sensors: int) -> NDArray[np.uint8]:
         """The rows unpacked: (n_rows, n_sensors) of 0, 1 and ``MISSING``."""

@@ -1,6 +1,7 @@
 """One door for tables of every kind: values in memory, files by the end of their name, standard input."""
 
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -21,9 +22,10 @@ from bica.data.readers.arrays import matrix_table, table_of_matrix
 from bica.data.readers.csv import CsvParser, layout_of
 from bica.data.readers.frames import FrameTable, LazyTable, check_lazy_types
 from bica.data.readers.json import JsonParser, keys_of
-from bica.data.readers.lines import SUFFIXES, Compression, LinesTable, TextLines, check_whole
+from bica.data.readers.lines import SUFFIXES, Compression, LinesTable, TextLines, check_whole, longest_line
 from bica.data.readers.relations import ParquetFile, Relation, RelationTable, check_types
-from bica.errors import DataError
+from bica.errors import DataError, LimitError, OutputError
+from bica.output import begin_passing, end_passing
 
 Kind = Literal["csv", "jsonl", "parquet", "npy", "npz", "mtx"]
 KINDS: dict[str, Kind] = {
@@ -89,12 +91,14 @@ def open_kind(path: Path, kind: Kind, compression: Compression, options: Options
 
 def _csv_table(lines: TextLines, options: Options) -> Table:
     layout = layout_of(lines)
-    data = TextLines(lines.path, lines.compression, layout.n_header_lines)
+    data = TextLines(lines.path, lines.compression, layout.n_header_lines, layout.longest_line)
     return LinesTable(data, CsvParser(layout.names, layout.delimiter), options.columns(layout.names))
 
 
 def _json_table(lines: TextLines, options: Options) -> Table:
     keys = keys_of(lines)
+    longest = longest_line(len(keys), sum(6 * len(key) for key in keys))  # a letter takes at most six as an escape
+    lines = TextLines(lines.path, lines.compression, longest=longest)
     return LinesTable(lines, JsonParser({key: i for i, key in enumerate(keys)}), options.columns(keys))
 
 
@@ -132,18 +136,26 @@ class SpooledTable:
 
 def open_standard_input(options: Options) -> Table:
     """Keep all of standard input on disk, tell its kind from its first bytes, and open it."""
-    handle, name = tempfile.mkstemp(prefix="bica-")
-    path = Path(name)
+    path = Path(tempfile.gettempdir()) / f"bica-{secrets.token_hex(8)}"
+    begin_passing(path)
     try:
-        with os.fdopen(handle, "wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
+        keep_standard_input(path)
         with speaking_of_standard_input(path):
             table = SpooledTable(open_kind(path, *kind_inside(path), options), path)
     except BaseException:
-        path.unlink()
+        end_passing(path)
         raise
-    weakref.finalize(table, path.unlink, missing_ok=True)  # also runs when the interpreter ends
+    weakref.finalize(table, end_passing, path)  # also runs when the interpreter ends
     return table
+
+
+def keep_standard_input(path: Path) -> None:
+    """Copy all of standard input into a new file."""
+    try:
+        with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+    except OSError as error:
+        raise OutputError(f"standard input cannot be kept in {path.parent}: {error.strerror or error}") from None
 
 
 @contextmanager
@@ -151,8 +163,8 @@ def speaking_of_standard_input(path: Path) -> Iterator[None]:
     """Keep the name of our own file out of errors."""
     try:
         yield
-    except DataError as error:
-        raise DataError(str(error).replace(str(path), "standard input")) from None
+    except (DataError, LimitError) as error:
+        raise type(error)(str(error).replace(str(path), "standard input")) from None
 
 
 def kind_inside(path: Path) -> tuple[Kind, Compression]:

@@ -3,7 +3,6 @@
 import csv
 import io
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from bica.data.chunks import MISSING
 from bica.data.readers.engine import ctrl_c_passing, path_literal, plain
 from bica.errors import OutputError, SettingError
-from bica.output import whole_file
+from bica.output import temporary_folder, whole_file
 
 
 def check_table_names(*paths: str | None) -> None:
@@ -57,8 +56,8 @@ def parquet_bytes(rows: NDArray[np.bool_], names: Sequence[str]) -> bytes:
 
     check_parquet_names(names)
     columns = {name: np.ascontiguousarray(column) for name, column in zip(names, rows.T, strict=True)}
-    with tempfile.TemporaryDirectory() as folder, duckdb.connect() as connection:
-        target = Path(folder) / "table.parquet"
+    with temporary_folder() as folder, duckdb.connect() as connection:
+        target = folder / "table.parquet"
         connection.register("columns", columns)
         connection.table("columns").write_parquet(str(target))
         return target.read_bytes()
@@ -80,7 +79,7 @@ def cell_file(path: str, names: Sequence[str], *, overwrite: bool) -> Iterator[W
         check_parquet_names(names)
     with whole_file(path, overwrite=overwrite) as draft:
         if as_parquet:
-            with _parquet_rows(draft, names) as write:
+            with _parquet_rows(path, draft, names) as write:
                 yield write
         else:
             with open(draft, "wb") as file, _csv_rows(file, names) as write:
@@ -114,13 +113,13 @@ def cell_lines(cells: NDArray[np.uint8]) -> bytes:
 
 
 @contextmanager
-def _parquet_rows(target: Path, names: Sequence[str]) -> Iterator[WriteCells]:
+def _parquet_rows(path: str, target: Path, names: Sequence[str]) -> Iterator[WriteCells]:
     """Rows gather in a database on disk, which then writes the file: memory stays small."""
     places = range(len(names))
     with (
-        tempfile.TemporaryDirectory(prefix="bica-") as folder,
-        duckdb.connect(str(Path(folder) / "rows.db")) as engine,
-        plain_trouble(),
+        temporary_folder() as folder,
+        duckdb.connect(str(folder / "rows.db")) as engine,
+        plain_trouble(path),
         ctrl_c_passing(),
     ):
         engine.execute(f"CREATE TABLE gathered ({', '.join(f'c{i} BOOLEAN' for i in places)})")
@@ -136,12 +135,12 @@ def _parquet_rows(target: Path, names: Sequence[str]) -> Iterator[WriteCells]:
 
 
 @contextmanager
-def plain_trouble() -> Iterator[None]:
+def plain_trouble(path: str) -> Iterator[None]:
     """What the engine says when the disk is full, as one of our own errors."""
     try:
         yield
     except duckdb.Error as error:
-        raise OutputError(f"the table cannot be written as Parquet: {plain(error)}") from None
+        raise OutputError(f"{path} cannot be written as Parquet: {plain(error)}") from None
 
 
 def _identifier(name: str) -> str:

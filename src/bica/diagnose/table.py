@@ -1,4 +1,4 @@
-"""What a table shows before any fit: whether OR mixtures can explain it, and what will make that hard."""
+"""What a table shows before any fit: whether OR mixtures can explain it, and what makes learning hard."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from bica.data.pairs import ColumnBits, PairCounts, dependent_pairs
 from bica.data.patterns import PatternCounts
 from bica.text import counted, folded, percent
 
-PAIR_LIMIT = 2048  # sensors up to which all pairs are looked at
-LEVEL = 0.01  # of the test for negative pairs, over all of them together
-LINKED = 0.05  # the level at which two sensors hang together
-FEW_COINCIDENCES = 0.9  # of those expected: above this a pair is negative, but only just
-LISTED = 5
+PAIR_LIMIT = 2048  # sensors up to which all pairs are checked
+LEVEL = 0.01  # of the test for negative pairs, corrected for all of them
+LINKED = 0.05  # level of the test by which two sensors are connected
+FEW_COINCIDENCES = 0.9  # share of those expected: with more, a pair is negative, but only just
+LISTED = 5  # entries in a sentence
 
 
 @dataclass(frozen=True, slots=True)
 class NegativePair:
-    """Two sensors that are on together less often than unrelated ones would be."""
+    """Two sensors that are on together less often than independent sensors would be."""
 
     sensors: tuple[str, str]
     observed: float  # rows with both on
-    expected: float  # the same, were they unrelated
+    expected: float  # the same if they were independent
     p_value: float  # of this pair alone
 
     def words(self) -> str:
@@ -36,7 +36,7 @@ class NegativePair:
 
 @dataclass(frozen=True, slots=True)
 class TableCheck:
-    """A table, looked at before any fit."""
+    """What a table shows before any fit."""
 
     n_samples: float
     n_sensors: int
@@ -46,20 +46,20 @@ class TableCheck:
     always_on: tuple[str, ...]
     always_off: tuple[str, ...]
     duplicates: tuple[tuple[str, ...], ...]  # sensors with equal columns
-    n_pairs: int  # pairs of varying sensors that were looked at; 0 where there are too many
+    n_pairs: int  # pairs of varying sensors that were checked; 0 if there are too many
     n_negative_pairs: int
     negative_pairs: tuple[NegativePair, ...]  # the worst few
-    groups: tuple[int, ...]  # how many varying sensors hang together, group by group
+    groups: tuple[int, ...]  # sizes of the groups of connected sensors, of those that vary
 
     @classmethod
     def of(cls, data: PatternCounts) -> TableCheck:
-        """Look at a table: time linear in the distinct rows, and quadratic in the sensors (up to 2048 of them).
+        """The check of a table: time linear in the distinct rows, and quadratic in the sensors (up to 2048 of them).
 
         >>> check = TableCheck.of(PatternCounts.of([[1, 0, 0], [0, 1, 0]] * 20, sensors=["a", "b", "c"]))
         >>> check.always_off, check.negative_pairs[0].sensors, check.quiet_share
         (('c',), ('a', 'b'), 0.0)
         """
-        ones, seen = data.ones(), data.times_seen()
+        ones, n_observed = data.ones(), data.times_seen()
         varying = data.project(data.varying().tolist())
         pairs = PairCounts.of(varying) if 2 <= varying.n_sensors <= PAIR_LIMIT else None
         negative = _negative_pairs(varying, pairs)
@@ -68,8 +68,8 @@ class TableCheck:
             n_sensors=data.n_sensors,
             n_distinct=len(data.weights),
             quiet_share=float(data.weights[~data.patterns.any(axis=1)].sum()) / data.n_samples,
-            missing_share=max(0.0, 1.0 - float(seen.mean()) / data.n_samples),
-            always_on=_named(data, (ones > 0) & (ones >= seen)),
+            missing_share=max(0.0, 1.0 - float(n_observed.mean()) / data.n_samples),
+            always_on=_named(data, (ones > 0) & (ones >= n_observed)),
             always_off=_named(data, ones <= 0),
             duplicates=_duplicates(varying),
             n_pairs=0 if pairs is None else varying.n_sensors * (varying.n_sensors - 1) // 2,
@@ -85,7 +85,7 @@ class TableCheck:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether a pair is on together far too seldom for any OR mixture."""
+        """Whether some pair is on together far too seldom for any OR mixture."""
         return any(pair.observed < FEW_COINCIDENCES * pair.expected for pair in self.negative_pairs)
 
     def objections(self) -> list[str]:
@@ -97,29 +97,29 @@ class TableCheck:
         return [f"{many}, which independent sources never bring about: {which}"]
 
     def sentences(self) -> list[str]:
-        """What was seen, objections left out."""
-        told = [f"in {percent(self.quiet_share)} of the rows every sensor is quiet"]
+        """What the table shows, objections left out."""
+        lines = [f"in {percent(self.quiet_share)} of the rows every sensor is quiet"]
         if not self.quiet_share:
-            told = ["no row is all quiet: a source or a noisy sensor is nearly always on, which is hard to learn from"]
+            lines = ["no row is all quiet: a source or a noisy sensor is nearly always on, which is hard to learn from"]
         if self.missing_share:
-            told.append(f"{percent(self.missing_share)} of the cells are missing")
+            lines.append(f"{percent(self.missing_share)} of the cells are missing")
         for names, words in ((self.always_on, "always on"), (self.always_off, "never on")):
             if names:
-                told.append(f"{counted(len(names), 'sensor')} {words}: {folded(names, LISTED)}")
+                lines.append(f"{counted(len(names), 'sensor')} {words}: {folded(names, LISTED)}")
         if self.duplicates:
-            told.append(f"equal columns: {folded([' = '.join(names) for names in self.duplicates], LISTED)}")
-        return told + self._pair_sentences()
+            lines.append(f"equal columns: {folded([' = '.join(names) for names in self.duplicates], LISTED)}")
+        return lines + self._pair_sentences()
 
     def _pair_sentences(self) -> list[str]:
         if self.n_varying > PAIR_LIMIT:
             return [f"pairs of sensors were not checked: more than {PAIR_LIMIT} sensors vary"]
-        told = ["no pair of sensors excludes each other"] if self.n_pairs and not self.negative_pairs else []
+        lines = ["no pair of sensors excludes each other"] if self.n_pairs and not self.negative_pairs else []
         if len(self.groups) > 1:
             sizes = folded([str(size) for size in self.groups], LISTED)
-            told.append(f"the sensors fall into {len(self.groups)} groups that show no link, of {sizes} sensors")
+            lines.append(f"the sensors fall into {len(self.groups)} unconnected groups, of {sizes} sensors")
         elif self.n_pairs:
-            told.append("all sensors that vary hang together")
-        return told
+            lines.append("all sensors that vary are connected")
+        return lines
 
 
 def _named(data: PatternCounts, which: NDArray[np.bool_]) -> tuple[str, ...]:
@@ -127,7 +127,7 @@ def _named(data: PatternCounts, which: NDArray[np.bool_]) -> tuple[str, ...]:
 
 
 def _duplicates(data: PatternCounts) -> tuple[tuple[str, ...], ...]:
-    """Sensors that were seen in the same rows and showed the same there."""
+    """Groups of sensors that were observed in the same rows and showed the same in them."""
     columns = ColumnBits.of(data)
     equal: dict[tuple[bytes, ...], list[str]] = {}
     for place, name in enumerate(data.sensors):
@@ -137,7 +137,7 @@ def _duplicates(data: PatternCounts) -> tuple[tuple[str, ...], ...]:
 
 
 def _negative_pairs(data: PatternCounts, pairs: PairCounts | None) -> list[NegativePair]:
-    """The pairs that are significantly apart, the clearest first."""
+    """The pairs that are on together significantly too seldom, the clearest first."""
     if pairs is None:
         return []
     p_values, expected = pairs.apart(), pairs.expected()

@@ -1,4 +1,4 @@
-"""Whether to believe a model: what a table says of it before and after the fit, with a verdict."""
+"""Whether to trust a model: what its table shows before and after the fit, with a verdict."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.pairs import PairCounts
 from bica.data.patterns import PatternCounts
 from bica.diagnose.goodness import (
     Confusion,
+    OddPair,
+    OddPattern,
     Splinters,
-    binomial_tails,
     both_on,
     complete_rows,
     confusions,
-    pair_tails,
+    find_odd_pair,
+    find_odd_patterns,
     pattern_test,
-    signed_deviance,
 )
-from bica.diagnose.table import LISTED, PAIR_LIMIT, TableCheck
+from bica.diagnose.table import LISTED, TableCheck
 from bica.model.files import as_json
 from bica.model.fit import Fit
 from bica.model.noise import Noise
@@ -30,52 +30,27 @@ from bica.text import counted, folded, percent, verdict_words
 
 Vector = NDArray[np.float64]
 
-PATTERN_LIMIT = 16  # sensors up to which all patterns are looked at
-LEVEL, DOUBT = 0.01, 0.05  # p-values from which on a fit is refuted, and in doubt
-MISPLACED = 0.02  # a share of the rows that matters; a long table refutes any model in details
-ROWS_A_NUMBER = 5  # fewer rows than this for every fitted number cannot judge it
-ODD = 0.05  # level at which a single pattern is odd, over all patterns
-
-
-@dataclass(frozen=True, slots=True)
-class OddPattern:
-    """A pattern that was seen much more or less often than the model has it."""
-
-    sensors: tuple[str, ...]  # those that are on
-    observed: float
-    expected: float
-    z: float | None  # the signed root of its share in G²; None if the model has the pattern as impossible
-
-    def words(self) -> str:
-        """The pattern and its counts."""
-        on = f"{folded(self.sensors, LISTED)} alone" if self.sensors else "all quiet"
-        return f"{on} ({counted(self.observed, 'row')}, {self.expected:.2g} expected)"
-
-
-@dataclass(frozen=True, slots=True)
-class OddPair:
-    """The two sensors (or one, twice) whose rate of being on together is furthest from the model's."""
-
-    sensors: tuple[str, str]
-    observed: float
-    expected: float
-    p_value: float  # corrected for all sensors and pairs
+PATTERN_LIMIT = 16  # sensors up to which all patterns are checked
+LEVEL, DOUBT = 0.01, 0.05  # p-values at or below which a fit is refuted, and in doubt
+MISPLACED = 0.02  # a share of the rows that matters; with enough rows any model is refuted in some detail
+ROWS_PER_NUMBER = 5  # fewer rows for each fitted number cannot refute it
+RARELY = 0.001  # p-values below are called "hardly ever"
 
 
 @dataclass(frozen=True, slots=True)
 class FitCheck:
-    """How well a model fits the table that it was learned from."""
+    """How well a model fits the table from which it was learned."""
 
     n_samples: float
     n_sources: int
     n_fitted: int  # numbers fitted by likelihood
     patterns_checked: bool
-    n_impossible: float  # rows that the model cannot bring about
+    n_impossible: float  # rows that are impossible under the model
     g2: float | None
-    g2_expected: float | None  # what a true model reaches on average
+    g2_expected: float | None  # of a true model, on average
     g2_p_value: float | None  # parametric bootstrap, without refits
     g2_draws: int
-    misplaced: float  # a bound on the share of rows that is not as the model has it
+    misplaced: float  # a bound on the share of the rows that would have to change
     odd_pair: OddPair | None  # None if pairs were not checked
     odd_patterns: tuple[OddPattern, ...]  # the worst few of those that are significant
     n_odd_patterns: int
@@ -84,20 +59,25 @@ class FitCheck:
 
     @classmethod
     def of(cls, fit: Fit, data: PatternCounts) -> FitCheck:
-        """Compare a fit with its table; all patterns up to 16 sensors, all pairs up to 2048. Nothing is fitted."""
+        """The check of a fit by its table: all patterns up to 16 sensors, all pairs up to 2048. Nothing is fitted."""
         places = _varying(fit.model, data)
         model, data = _named(fit.model).of_sensors(places), data.project(places.tolist())
-        n_fitted, odd_pair, whole = len(_fitted(fit)) + _fitted_noise(fit), _odd_pair(model, data), complete_rows(data)
+        n_fitted, odd_pair, whole = (
+            len(_fitted(fit)) + _fitted_noise(fit),
+            find_odd_pair(model, data),
+            complete_rows(data),
+        )
         size, split = (data.n_samples, fit.model.n_sources, n_fitted), Splinters.of(fit.model)
         unchecked = cls(*size, False, 0.0, None, None, None, 0, 0.0, odd_pair, (), 0, (), split)
         if places.size > PATTERN_LIMIT or not whole.weights.size:
             return unchecked
-        chance, histogram = model.pattern_probability(), whole.histogram()
-        test, odd = pattern_test(chance, histogram, n_fitted), _odd_patterns(chance, histogram, data.sensors)
+        probability, histogram = model.pattern_probability(), whole.histogram()
+        test = pattern_test(probability, histogram, n_fitted)
+        odd = find_odd_patterns(probability, histogram, data.sensors)
         return replace(
             unchecked,
             patterns_checked=True,
-            n_impossible=float(histogram[chance <= 0].sum()),
+            n_impossible=float(histogram[probability <= 0].sum()),
             g2=test.g2 if np.isfinite(test.g2) else None,
             g2_expected=test.expected,
             g2_p_value=test.p_value,
@@ -110,80 +90,80 @@ class FitCheck:
 
     @property
     def p_value(self) -> float:
-        """Of both tests together."""
+        """The p-value of both tests together."""
         pair = None if self.odd_pair is None else self.odd_pair.p_value
         values = [value for value in (self.g2_p_value, pair) if value is not None]
         return min(1.0, len(values) * min(values)) if values else 1.0
 
     @property
     def matters(self) -> bool:
-        """Whether the difference is large enough to care about, however sure it is."""
+        """Whether the difference is large enough to matter, however certain it is."""
         pair = 0.0 if self.odd_pair is None else abs(self.odd_pair.observed - self.odd_pair.expected) / self.n_samples
         return bool(self.n_impossible) or max(self.misplaced, pair) >= MISPLACED
 
     @property
     def has_too_few_rows(self) -> bool:
         """Whether the table is too short to refute anything."""
-        return self.n_samples < ROWS_A_NUMBER * max(1, self.n_fitted)
+        return self.n_samples < ROWS_PER_NUMBER * max(1, self.n_fitted)
 
     def objections(self) -> list[str]:
         """What speaks against this model."""
-        told = []
+        reasons = []
         if self.n_impossible:
-            told.append(f"the model has {counted(self.n_impossible, 'row')} as impossible; fit with noise")
+            reasons.append(f"the model has {counted(self.n_impossible, 'row')} as impossible; fit with noise")
         elif self.p_value <= DOUBT:
-            told.append(self._difference())
+            reasons.append(self._difference())
         if not self.n_sources and self.p_value <= DOUBT:
-            told.append("no source was found: those rarer than min_probability are left out; give a smaller one")
+            reasons.append("no source was found: those rarer than min_probability are left out; give a smaller one")
         if self.splinters is not None:
-            told.append(self.splinters.words())
+            reasons.append(self.splinters.words())
         if self.has_too_few_rows:
-            told.append(f"too few rows, {self.n_samples:.15g}, to judge {counted(self.n_fitted, 'fitted number')}")
-        return told
+            reasons.append(f"too few rows, {self.n_samples:.15g}, to judge {counted(self.n_fitted, 'fitted number')}")
+        return reasons
 
     def _difference(self) -> str:
         """The difference in words, by whichever test shows it."""
-        pair, chance = self.odd_pair, f"chance alone does as much {_how_often(self.p_value)}"
+        pair, rarity = self.odd_pair, f"chance alone does as much {_how_often(self.p_value)}"
         if self.g2 is not None and self.g2_p_value is not None and (pair is None or self.g2_p_value <= pair.p_value):
             share = f"at most {percent(self.misplaced)} of the rows would have to change"
-            return f"the rows are not as the model has them: {share}; {chance}"
+            return f"the rows are not as the model has them: {share}; {rarity}"
         assert pair is not None
         who = pair.sensors[0] if pair.sensors[0] == pair.sensors[1] else " and ".join(pair.sensors)
-        return f"{who}: on in {pair.observed:.5g} rows, not in {pair.expected:.5g} as the model has it; {chance}"
+        return f"{who}: on in {pair.observed:.5g} rows, not in {pair.expected:.5g} as the model has it; {rarity}"
 
     def sentences(self) -> list[str]:
-        """What was seen, objections left out."""
-        told = []
+        """What the comparison shows, objections left out."""
+        lines = []
         if not self.patterns_checked:
-            told.append(f"patterns were not checked: more than {PATTERN_LIMIT} sensors vary, or every row has gaps")
+            lines.append(f"patterns were not checked: more than {PATTERN_LIMIT} sensors vary, or every row has gaps")
         if self.odd_pair is None:
-            told.append("pairs of sensors were not checked against the model")
+            lines.append("pairs of sensors were not checked against the model")
         if self.g2 is not None and self.p_value > DOUBT:
-            told.append(f"G² is {self.g2:.4g}, a model that is right has {self.g2_expected:.4g} on average")
+            lines.append(f"G² is {self.g2:.4g}; on average, a true model has {self.g2_expected:.4g}")
         if self.odd_patterns:
             words = folded([pattern.words() for pattern in self.odd_patterns], 2, self.n_odd_patterns)
-            told.append(f"{counted(self.n_odd_patterns, 'pattern')} unexplained: {words}")
-        told += [f"{' and '.join(pair.names)} are hardly told apart" for pair in self.confused[:LISTED]]
-        return told
+            lines.append(f"{counted(self.n_odd_patterns, 'pattern')} unexplained: {words}")
+        lines += [f"{' and '.join(pair.names)} can hardly be told apart" for pair in self.confused[:LISTED]]
+        return lines
 
 
 def _how_often(p_value: float) -> str:
-    return "hardly ever" if p_value < 0.001 else f"in at most {percent(p_value)} of cases"
+    return "hardly ever" if p_value < RARELY else f"in at most {percent(p_value)} of cases"
 
 
 def _varying(model: OrMixture, data: PatternCounts) -> NDArray[np.int64]:
-    """The sensors that change in the data or, noise aside, in the model; the others tell nothing of the noise."""
+    """The sensors that change in the data or, noise aside, in the model; the others say nothing about the noise."""
     hidden = np.diag(both_on(model.with_noise(Noise())))
     return np.union1d(data.varying(), np.flatnonzero((hidden > 0) & (hidden < 1)))
 
 
 def _named(model: OrMixture) -> OrMixture:
-    """The model with a name for every source, by which it is known also when sensors are left out."""
+    """The model with a name for every source, so that sources keep their names when sensors are left out."""
     return OrMixture(model.mixing, model.probability, model.noise, sensors=model.sensors, names=model.source_names())
 
 
 def _fitted(fit: Fit) -> set[str]:
-    """A probability with a standard error was fitted by likelihood; one without was given, or found otherwise."""
+    """The names of sources whose probability was fitted by likelihood, which are those with a standard error."""
     errors = np.zeros(fit.model.n_sources) if fit.probability_error is None else fit.probability_error
     return {name for name, error in zip(fit.model.source_names(), errors, strict=True) if error > 0}
 
@@ -193,39 +173,6 @@ def _fitted_noise(fit: Fit) -> int:
     if not isinstance(noise, dict) or not noise.get("estimated") or not noise.get("error"):
         return 0
     return fit.model.noise.n_sensors or 1
-
-
-def _odd_pair(model: OrMixture, data: PatternCounts) -> OddPair | None:
-    if not 1 <= data.n_sensors <= PAIR_LIMIT:
-        return None
-    pairs = PairCounts.of(data)
-    p_values = np.triu(pair_tails(model, pairs)) + np.tri(data.n_sensors, k=-1)
-    i, k = np.unravel_index(int(p_values.argmin()), p_values.shape)
-    n_tests = data.n_sensors * (data.n_sensors + 1) // 2
-    return OddPair(
-        (data.sensors[i], data.sensors[k]),
-        float(pairs.both[i, k]),
-        float(pairs.seen[i, k] * both_on(model)[i, k]),
-        min(1.0, n_tests * float(p_values[i, k])),
-    )
-
-
-def _odd_patterns(chance: Vector, histogram: Vector, sensors: tuple[str, ...]) -> list[OddPattern]:
-    """Patterns whose counts are significant by themselves, over all patterns, the clearest first."""
-    n_samples = histogram.sum()
-    expected = n_samples * chance
-    tails = binomial_tails(np.rint(histogram), np.full(chance.size, np.rint(n_samples)), chance)
-    z = signed_deviance(histogram, expected)
-    odd = np.flatnonzero(tails <= ODD / chance.size)
-    return [
-        OddPattern(
-            tuple(sensor for i, sensor in enumerate(sensors) if pattern >> i & 1),
-            float(histogram[pattern]),
-            float(expected[pattern]),
-            float(z[pattern]) if np.isfinite(z[pattern]) else None,
-        )
-        for pattern in odd[np.argsort(-np.abs(z[odd]), kind="stable")]
-    ]
 
 
 def _confused(fit: Fit, model: OrMixture, data: PatternCounts) -> list[Confusion]:
@@ -239,7 +186,7 @@ Verdict = Literal["fits", "doubtful", "misfit", "open"]
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """A table, and a model that was learned from it, judged.
+    """The verdict on a table and, if there is one, on a model learned from it.
 
     >>> exclusive = PatternCounts.of([[1, 0], [0, 1]] * 20, sensors=["a", "b"])
     >>> diagnosis = Diagnosis.of(exclusive)
@@ -249,31 +196,31 @@ class Diagnosis:
     in 1 of 1 pair, sensors exclude each other,
     """
 
-    verdict: Verdict  # "open" before a fit that nothing speaks against
+    verdict: Verdict  # "open" before a fit, if nothing speaks against one
     reasons: tuple[str, ...]  # what speaks against the model
     table: TableCheck
     fit: FitCheck | None
 
     @classmethod
     def of(cls, data: PatternCounts, fit: Fit | None = None) -> Diagnosis:
-        """Judge a table, and a fit to it if there is one. Nothing is fitted, and nothing is left to chance.
+        """The diagnosis of a table, and of a fit to it if there is one. Nothing is fitted, and the seed is fixed.
 
-        Time: the pairs of sensors, and up to 16 of them some hundred random tables; less than a fit takes.
+        Time grows with the pairs of sensors; up to 16 sensors, some hundred random tables are drawn. Fits take longer.
         """
         table, fit_check = TableCheck.of(data), None if fit is None else FitCheck.of(fit, data)
         reasons = table.objections() + ([] if fit_check is None else fit_check.objections())
         return cls(_verdict(table, fit_check), tuple(reasons), table, fit_check)
 
     def as_dict(self) -> dict[str, Any]:
-        """The diagnosis in the plain values that JSON can hold."""
+        """The diagnosis as plain values that JSON can hold."""
         return dict(as_json(asdict(self)))
 
     def sentences(self) -> list[str]:
-        """The diagnosis in plain English, a line a finding: the verdict, its reasons, all else that was seen."""
+        """The diagnosis in plain English, one line per finding: the verdict, its reasons, everything else."""
         return [verdict_words(self.verdict), *self.reasons, *self.findings()]
 
     def findings(self) -> list[str]:
-        """What was seen, apart from what speaks against the model."""
+        """The size of the table and what it shows, apart from what speaks against the model."""
         table = self.table
         size = f"{counted(table.n_samples, 'row')} of {counted(table.n_sensors, 'sensor')}, {table.n_distinct} distinct"
         return [size, *table.sentences(), *([] if self.fit is None else self.fit.sentences())]

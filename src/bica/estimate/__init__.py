@@ -1,1 +1,1 @@
-"""Our methods, one per file."""
+"""Our methods (likelihood, FindBICA) and the bootstrap; the subfolders hold the parts they are made of."""

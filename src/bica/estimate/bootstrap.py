@@ -17,15 +17,15 @@ from scipy.optimize import linear_sum_assignment
 
 from bica.data.patterns import PatternCounts
 from bica.errors import SettingError
+from bica.model.files import LEVEL
 from bica.model.fit import Fit, Method
-from bica.model.intervals import LEVEL
 from bica.model.or_mixture import OrMixture
 from bica.progress import listening, tracked
-from bica.threads import in_threads
+from bica.threads import checked_n_jobs, in_threads
 
 
 def resampled(data: PatternCounts, rng: np.random.Generator) -> PatternCounts:
-    """As many rows as ``data`` has, drawn from them with replacement: one multinomial draw, whatever their number.
+    """As many rows as ``data`` has, drawn from them with replacement; one multinomial draw, however many they are.
 
     Weights are taken as counts; the number of rows drawn is their sum, rounded.
 
@@ -41,22 +41,22 @@ def resampled(data: PatternCounts, rng: np.random.Generator) -> PatternCounts:
 
 
 def fits_to_resamples(
-    method: Method, data: PatternCounts, n_resamples: int, rng: np.random.Generator, n_jobs: int
+    method: Method, data: PatternCounts, n_resamples: int, rng: np.random.Generator, n_jobs: int | None = None
 ) -> list[Fit]:
-    """One fit a resample, each with a stream of chance of its own, so that threads change nothing; fewer after Ctrl-C.
+    """One fit per resample, each with its own random stream, so that threads change nothing; fewer after Ctrl-C.
 
-    Ctrl-C before the first is done is raised.
+    Ctrl-C before the first fit is done is raised.
     """
 
     def learn(stream: np.random.Generator) -> Fit:
-        with listening(lambda *_: None):  # the resamples are counted, not the steps inside each
+        with listening(lambda *_: None):  # progress is reported by resamples, not by the steps inside each
             return method.fit(resampled(data, stream), stream)
 
     fits: list[Fit] = []
     with interrupts_noted() as interrupted:
         try:
             for fit in tracked(in_threads(learn, rng.spawn(n_resamples), n_jobs), "resamples", n_resamples):
-                if interrupted():  # the method caught Ctrl-C and gave what it had
+                if interrupted():  # the method caught Ctrl-C and returned what it had
                     raise KeyboardInterrupt
                 fits.append(fit)
         except KeyboardInterrupt:
@@ -67,7 +67,7 @@ def fits_to_resamples(
 
 @contextmanager
 def interrupts_noted() -> Iterator[Callable[[], bool]]:
-    """Remember that Ctrl-C was pressed, even if whatever runs inside catches it; only the main thread hears it."""
+    """A function that says whether Ctrl-C was pressed, even if the code inside caught it; in the main thread only."""
     pressed, before = threading.Event(), signal.getsignal(signal.SIGINT)
     if not callable(before) or threading.current_thread() is not threading.main_thread():
         yield pressed.is_set
@@ -85,12 +85,12 @@ def interrupts_noted() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-OTHERS_TOLD = 20
+OTHERS_LISTED = 20  # in a model file
 
 
 @dataclass(frozen=True, slots=True)
 class OtherSource:
-    """A source that the fit does not have, and in which share of the resamples it appeared."""
+    """A source that the fit does not have, with the share of the resamples in which it appeared."""
 
     sensors: tuple[str, ...]
     share: float
@@ -102,13 +102,13 @@ class Bootstrap:
 
     model: OrMixture  # the fit in question
     probability: NDArray[np.float64]  # (n_resamples, n_sources), NaN where exactly this source did not return
-    flip_rate: NDArray[np.float64]  # (n_resamples,), false alarms and misses of all sensors averaged
+    flip_rate: NDArray[np.float64]  # (n_resamples,), the mean over false alarms and misses of all sensors
     edge_support: NDArray[np.float64]  # (n_sensors, n_sources), how often the nearest source reached the sensor
     others: tuple[OtherSource, ...]  # the most frequent first
 
     @classmethod
     def of(cls, model: OrMixture, found: Sequence[OrMixture]) -> Bootstrap:
-        """Compare models learned from resamples with the model in question."""
+        """The comparison of models learned from resamples with the model in question."""
         probability = np.array([_returned(again, model) for again in found]).reshape(len(found), model.n_sources)
         flip_rate = np.array([np.mean(again.noise.rates(again.n_sensors)) for again in found])
         reached = sum((_nearest(again.mixing, model.mixing) for again in found), np.zeros(model.mixing.shape))
@@ -127,7 +127,7 @@ class Bootstrap:
 
     @property
     def error(self) -> NDArray[np.float64]:
-        """The standard error of each probability, over the resamples that have the source; NaN below two of them."""
+        """The standard error of each probability, over the resamples that have the source; NaN if fewer than two do."""
         return np.array([np.std(values, ddof=1) if values.size > 1 else np.nan for values in self._values()])
 
     @property
@@ -136,7 +136,7 @@ class Bootstrap:
         return float(np.std(self.flip_rate, ddof=1)) if self.flip_rate.size > 1 else float("nan")
 
     def interval(self, level: float = LEVEL) -> NDArray[np.float64]:
-        """Percentile intervals of the probabilities: (n_sources, 2); NaN where the source returned less than twice."""
+        """Percentile intervals of the probabilities: (n_sources, 2); NaN where a source did not return twice."""
         ends = [_percentiles(values, level) for values in self._values()]
         return np.array(ends).reshape(-1, 2)
 
@@ -145,12 +145,12 @@ class Bootstrap:
         return _percentiles(self.flip_rate, level)
 
     def added_to(self, fit: Fit) -> Fit:
-        """The fit with these findings among its diagnostics, and with these errors if it had none."""
+        """The fit with this summary among its diagnostics, and with these errors if it had none."""
         error = self.error if fit.probability_error is None else fit.probability_error
         return replace(fit, probability_error=error, diagnostics={**fit.diagnostics, "bootstrap": self.summary()})
 
     def summary(self) -> dict[str, Any]:
-        """The findings in plain values, as a model file keeps them; sources in the order of the model."""
+        """The results as plain values, as a model file holds them; sources in the order of the model."""
         edges = zip(self.edge_support.T, self.model.mixing.T, strict=True)
         return {
             "n_resamples": self.n_resamples,
@@ -159,7 +159,7 @@ class Bootstrap:
             "error": _known(self.error),
             "interval": [_known(ends) for ends in self.interval()],
             "flip_rate": {"error": _known([self.flip_rate_error])[0], "interval": _known(self.flip_rate_interval())},
-            "others": [{"sensors": list(o.sensors), "share": o.share} for o in self.others[:OTHERS_TOLD]],
+            "others": [{"sensors": list(o.sensors), "share": o.share} for o in self.others[:OTHERS_LISTED]],
         }
 
     def _values(self) -> list[NDArray[np.float64]]:
@@ -173,12 +173,12 @@ def bootstrap(
     n_resamples: int,
     rng: np.random.Generator,
     *,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
 ) -> Bootstrap:
-    """Learn ``n_resamples`` times from resampled rows and compare with ``fit``, which was learned from ``data``.
+    """Compare ``fit``, which was learned from ``data``, with fits to ``n_resamples`` resamples of its rows.
 
-    Time is that of as many fits, whatever the number of rows; ``n_jobs`` threads share the work and change nothing
-    else. Ctrl-C keeps the resamples done so far.
+    Time is that of ``n_resamples`` fits, however many rows there are; ``n_jobs`` threads, counted as scikit-learn does,
+    share the work and change nothing else. Ctrl-C keeps the resamples done so far.
 
     >>> from bica.estimate.findbica import FindBICA
     >>> data = PatternCounts.of([[0, 0]] * 40 + [[1, 0]] * 10 + [[1, 1]] * 50)
@@ -187,14 +187,15 @@ def bootstrap(
     >>> found.support, found.error.round(2)
     (array([1., 1.]), array([0.06, 0.05]))
     """
-    if n_resamples < 1 or n_jobs < 1:
-        raise SettingError(f"a bootstrap of {n_resamples} resamples in {n_jobs} threads is none; give counts from 1 up")
+    if n_resamples < 1:
+        raise SettingError(f"a bootstrap of {n_resamples} resamples is none; give a count from 1 up")
+    checked_n_jobs(n_jobs)
     fits = fits_to_resamples(method, data, n_resamples, rng, n_jobs)
     return Bootstrap.of(fit.model, [again.model for again in fits])
 
 
 def _returned(found: OrMixture, model: OrMixture) -> list[float]:
-    """The probability of each source of ``model`` in ``found``, NaN where its column is not there."""
+    """The probability of each source of ``model`` in ``found``; NaN where ``found`` lacks its column."""
     known = dict(zip(_columns(found), found.probability.tolist(), strict=True))
     return [known.get(column, np.nan) for column in _columns(model)]
 
@@ -204,7 +205,7 @@ def _columns(model: OrMixture) -> list[tuple[int, ...]]:
 
 
 def _nearest(found: NDArray[np.bool_], mixing: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """For each column the found one that stands for it, each used once: equal ones first, then by shared sensors."""
+    """For each column of ``mixing`` its counterpart in ``found``, each used once: equal ones first, then most alike."""
     shared = mixing.T.astype(float) @ found
     either = mixing.sum(axis=0)[:, None] + found.sum(axis=0) - shared
     likeness = shared / np.maximum(either, 1)
@@ -217,7 +218,7 @@ def _nearest(found: NDArray[np.bool_], mixing: NDArray[np.bool_]) -> NDArray[np.
 
 
 def _others(found: Sequence[OrMixture], model: OrMixture) -> tuple[OtherSource, ...]:
-    """Sources that are not in ``model``, by falling share, then by their sensors."""
+    """The sources that are not in ``model``, by falling share, then by their sensors."""
     counts = Counter(column for again in found for column in _columns(again))
     for column in _columns(model):
         counts.pop(column, None)

@@ -14,7 +14,7 @@ from bica.data.patterns import PatternCounts
 from bica.errors import DataError, SettingError
 from bica.estimate.sparse_recursion import Silences, SparseRecursion
 from bica.kernels.lattice.channel import apply_channel
-from bica.kernels.lattice.recursion import clique_table, off_chances, off_chances_with_gaps
+from bica.kernels.lattice.recursion import clique_table, off_probabilities, off_probabilities_of_allowed
 from bica.kernels.lattice.subsets import subset_sums
 from bica.model.distribution import pattern_table, tabled_groups
 from bica.model.fit import Fit
@@ -27,7 +27,7 @@ def probability_by_subset(frequencies: NDArray[np.float64]) -> NDArray[np.float6
 
     Inside a set, the rates ``-log(1 - probability)`` of its subsets add up to the log of "all else is silent" over
     "all is silent", so one Moebius inversion finds them all: time m 2^m, memory 2^m for m sensors. Sampling noise
-    can make a value negative. Where no row is all-quiet the logarithm does not exist.
+    can make a value negative. If no row is all-quiet, the logarithm does not exist.
 
     >>> probability_by_subset(np.array([0.4, 0.1, 0.0, 0.5])).round(3)  # the paper's two sensors
     array([0. , 0.2, 0. , 0.5])
@@ -35,7 +35,7 @@ def probability_by_subset(frequencies: NDArray[np.float64]) -> NDArray[np.float6
     rate = np.array(frequencies, dtype=float)
     if not rate[0] > 0:
         raise DataError("no row is all-quiet, so the closed form does not exist; use the likelihood or FindBICA")
-    subset_sums(rate, 1.0)  # chance that everything outside the set is silent
+    subset_sums(rate, 1.0)  # probability that everything outside the set is silent
     np.log(rate, out=rate)
     subset_sums(rate, -1.0)
     rate[0] = 0.0
@@ -43,30 +43,34 @@ def probability_by_subset(frequencies: NDArray[np.float64]) -> NDArray[np.float6
     return probability
 
 
-BLOCK_SENSORS = 12
+BLOCK_SENSORS = 12  # of an exact likelihood
+LEAST_FLIPS = 0.5  # in the whole table: no observed flip leaves half a flip possible
+HIGHEST_LEAST = 0.25  # the least flip rate is never higher, however small the weights
+PRECISION = 1e-3  # of a fitted flip rate, as a share of it
 FIRST_LOOK = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4)
 
 
 def fitted_flip_rate(model: OrMixture, data: PatternCounts) -> float:
     """The flip rate under which ``model`` explains ``data`` best: exact for groups of up to 12 sensors, else composite.
 
-    Never exactly 0: that no flip was seen in so many cells leaves half a flip possible, and decoding then always has
+    It is never exactly 0: even if no flip was observed, half a flip in all cells is possible. So decoding always has
     an answer.
 
     >>> rows = OrMixture([[1], [1]], [0.3]).sample(500, np.random.default_rng(0))
     >>> fitted_flip_rate(OrMixture([[1], [1]], [0.3]), PatternCounts.of(rows))
     0.0005
     """
-    least = 0.5 / (data.n_samples * data.n_sensors)
+    # the weights may add up to less than one row
+    least = min(HIGHEST_LEAST, LEAST_FLIPS / (data.n_samples * data.n_sensors))
     blocks = [_block_likelihood(model, data, sensors) for sensors in _blocks(model)]
 
-    def misfit(rate: float) -> float:
-        return -sum(block(rate) for block in blocks)
+    def misfit(flip_rate: float) -> float:
+        return -sum(block(flip_rate) for block in blocks)
 
     rates = [least, *(rate for rate in FIRST_LOOK if rate > least)]
     best = int(np.argmin([misfit(rate) for rate in rates]))
     bounds = rates[max(0, best - 1)], rates[min(best + 1, len(rates) - 1)]
-    refined = minimize_scalar(misfit, bounds=bounds, method="bounded", options={"xatol": 1e-3 * rates[best]})
+    refined = minimize_scalar(misfit, bounds=bounds, method="bounded", options={"xatol": PRECISION * rates[best]})
     return float(refined.x) if refined.fun < misfit(rates[best]) else rates[best]
 
 
@@ -81,17 +85,17 @@ def _block_likelihood(model: OrMixture, data: PatternCounts, sensors: NDArray[np
     mixing = model.mixing[sensors]
     heard = mixing.any(axis=0)
     clean = pattern_table(mixing[:, heard], model.probability[heard], none, none)
-    seen = np.flatnonzero(histogram)
+    observed = np.flatnonzero(histogram)
 
-    def log_likelihood(rate: float) -> float:
+    def log_likelihood(flip_rate: float) -> float:
         shown = clean.copy()
-        apply_channel(shown, none + rate, none + rate)
-        return float(histogram[seen] @ np.log(shown[seen]))
+        apply_channel(shown, none + flip_rate, none + flip_rate)
+        return float(histogram[observed] @ np.log(shown[observed]))
 
     return log_likelihood
 
 
-KEPT_ROWS = 0.25  # how far extra conditioning may thin the rows
+KEPT_ROWS = 0.25  # share of the rows that extra conditioning must leave
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +113,8 @@ class FindBICA:
     min_probability: float = 0.02  # the paper's epsilon: rarer sources are dropped at every step
     significance: float | None = 0.05  # T1: pairs that may be independent share no source; None leaves T1 out
     corrected: bool = True  # T1 holds its level over all pairs together
-    split: bool = True  # T2: groups of sensors that share no source are solved alone
-    prune: bool = True  # T3: what is no source on the first sensors grows into none; without it 2^m candidates are kept
+    split: bool = True  # T2: groups of sensors that share no source are solved separately
+    prune: bool = True  # T3: only sources on the first sensors grow further; without it, all 2^m candidates are kept
     noise: Noise | Literal["estimate"] = "estimate"
 
     def __post_init__(self) -> None:
@@ -139,7 +143,9 @@ class FindBICA:
         lone = [int(group[0]) for group in groups if group.size == 1]
         found = [(places[[i]], float(share[i])) for i in lone if share[i] >= self.min_probability]
         for group in (group for group in groups if group.size > 1):
-            group = group[np.argsort(-share[group], kind="stable")]  # the answer hardly depends on column order
+            group = group[
+                np.argsort(-share[group], kind="stable")
+            ]  # so that the answer hardly depends on the order of the columns
             part, part_p_values = data.project(group.tolist()), p_values[np.ix_(group, group)]
             solve = sources_by_pruning if self.prune else sources_by_lattice
             solved = solve(part, part_p_values, self._linked(part_p_values), self.min_probability)
@@ -147,13 +153,13 @@ class FindBICA:
         return found
 
     def _linked(self, p_values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """T1: which two sensors may share a source."""
+        """T1: which pairs of sensors may share a source."""
         if self.significance is None:
             return ~np.eye(len(p_values), dtype=bool)
         return dependent_pairs(p_values, self.significance, corrected=self.corrected)
 
     def _groups(self, linked: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
-        """T2: sensors that are linked, directly or through others."""
+        """T2: groups of sensors that are linked, directly or through others."""
         if not self.split:
             return [np.arange(len(linked))] if len(linked) else []
         n_groups, group = connected_components(linked.astype(np.int8), directed=False)
@@ -163,14 +169,14 @@ class FindBICA:
 def sources_by_pruning(
     data: PatternCounts, p_values: NDArray[np.float64], linked: NDArray[np.bool_], min_probability: float
 ) -> dict[int, float]:
-    """Follow only the candidates that are alive on the first sensors: any number of sensors, sparse sources."""
+    """The sources by following only candidates that are alive on the first sensors; for any number of sensors."""
     silences = Silences(data)
     suspects = _suspects(silences, p_values, linked)
     return SparseRecursion(silences, _bit_sets(linked), _bit_sets(suspects), min_probability).sources()
 
 
 def _suspects(silences: Silences, p_values: NDArray[np.float64], linked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Linked sensors and the next likeliest, as long as enough of the rows in which the linked are quiet are left."""
+    """Linked sensors and the next likeliest, as long as enough rows remain in which the linked ones are quiet."""
     suspects = linked.copy()
     for sensor, bit_set in enumerate(_bit_sets(linked)):
         enough = KEPT_ROWS * silences.of(bit_set)
@@ -186,7 +192,7 @@ def _suspects(silences: Silences, p_values: NDArray[np.float64], linked: NDArray
 def sources_by_lattice(
     data: PatternCounts, p_values: NDArray[np.float64], linked: NDArray[np.bool_], min_probability: float
 ) -> dict[int, float]:
-    """Keep all 2^m candidates: Algorithm 1 to the letter, for up to 24 sensors."""
+    """The sources by keeping all 2^m candidates: Algorithm 1 to the letter, for up to 24 sensors."""
     histogram = data.histogram()
     allowed = np.zeros(histogram.size, dtype=bool)
     clique_table(np.array(_bit_sets(linked), np.int64), allowed)
@@ -205,10 +211,10 @@ def probability_by_recursion(
     off = np.array(histogram, dtype=float)
     subset_sums(off, 1.0)
     if off[0] > 0 and (allowed is None or allowed.all()):
-        off_chances(off, min_probability)
+        off_probabilities(off, min_probability)
     else:
         allowed = np.ones(off.size, dtype=bool) if allowed is None else allowed
-        off_chances_with_gaps(off, off.copy(), allowed, min_probability)
+        off_probabilities_of_allowed(off, off.copy(), allowed, min_probability)
     off[0] = 1.0
     np.subtract(1.0, off, out=off)
     return off
@@ -222,7 +228,7 @@ def _model_of(sets: list[tuple[NDArray[np.int64], float]], sensors: tuple[str, .
 
 
 def _bit_sets(neighbours: NDArray[np.bool_]) -> list[int]:
-    """Each row of a matrix as an integer, bit i for column i."""
+    """Each row of a matrix as an integer whose bit i is column i."""
     return [int.from_bytes(np.packbits(row, bitorder="little").tobytes(), "little") for row in neighbours]
 
 

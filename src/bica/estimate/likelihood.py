@@ -15,7 +15,7 @@ from bica.estimate.blocks.learn import WideTask
 from bica.estimate.lattice.learn import LATTICE_SENSORS, fit_on_lattice
 from bica.estimate.rows.learn import fit_on_rows
 from bica.estimate.settings import Settings, Varying
-from bica.estimate.temporal import learn_in_time
+from bica.estimate.temporal import Bounds, learn_in_time
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -56,8 +56,13 @@ class Likelihood(Settings):
         if "interrupted" in first.diagnostics:
             return first
         noise = self.noise if isinstance(self.noise, Noise) else None
-        found = learn_in_time(first.model, rows.words, rows.seen, noise=noise, n_jobs=self.n_jobs)
-        kept = np.flatnonzero(found.model.probability >= (self.min_probability or 0.0))
+        bounds = Bounds(
+            tuple(np.isin(rows.sensors, source.sensors) for source in self.known),
+            tuple(np.isin(rows.sensors, names) for names in self.forbidden),
+        )
+        found = learn_in_time(first.model, rows.words, rows.seen, noise=noise, bounds=bounds, n_jobs=self.n_jobs)
+        frequent = found.model.probability >= (self.min_probability or 0.0)
+        kept = np.flatnonzero(frequent | [bounds.keeps(column) for column in found.model.mixing.T])
         model, stays = found.model.pick(kept), found.persistence[kept]
         if found.interrupted:
             warnings.warn(INTERRUPTED, BicaWarning, stacklevel=2)
@@ -74,9 +79,13 @@ class Likelihood(Settings):
         )
 
     def _check_in_order(self) -> None:
-        for name, given in (("known", self.known), ("forbidden", self.forbidden), ("prior", self.prior)):
-            if given:
-                raise SettingError(f"{name} cannot be used when learning in time; leave it out, or the order")
+        if self.prior is not None:
+            raise SettingError("a prior cannot be used when learning in time; leave it out, or the order")
+        if any(source.probability is not None for source in self.known):
+            raise SettingError(
+                "when learning in time a known source may be given by its sensors, but not with its probability; "
+                "leave that out, or the order"
+            )
         if self.noise == "per-sensor":
             raise SettingError("in time, one flip rate is estimated for all sensors; give the rates, or leave them out")
 

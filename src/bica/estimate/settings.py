@@ -1,4 +1,4 @@
-"""What is to be learned: the settings, what the user knows in advance, and the sensors of the table that vary."""
+"""The settings of a method, what the user knows in advance, and the sensors of the table that vary."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from bica.data.patterns import PatternCounts
 from bica.errors import SettingError
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture, in_order
+from bica.threads import checked_n_jobs
 
 
 @dataclass(frozen=True, slots=True)
 class KnownSource:
-    """A source that is there: which sensors it switches on, and how often it is on where that is known too.
+    """A source known to be there: the sensors that it switches on and, if known, its probability and its name.
 
     >>> KnownSource(["door", "window"], probability=0.1, name="burglar").sensors
     ('door', 'window')
@@ -39,7 +40,7 @@ class KnownSource:
 
     @classmethod
     def of(cls, given: Any) -> KnownSource:
-        """A known source as it is, or from a mapping or a tuple of its sensors, its probability and its name.
+        """A known source: given as one, or as a mapping or tuple of its sensors, its probability and its name.
 
         >>> KnownSource.of((["door", "window"], 0.1))
         KnownSource(sensors=('door', 'window'), probability=0.1, name=None)
@@ -52,12 +53,12 @@ class KnownSource:
             return cls(**given) if isinstance(given, Mapping) else cls(*given)
         except TypeError:
             raise SettingError(
-                f"{given!r} is no known source; give KnownSource(sensors), (sensors, probability) or a mapping"
+                f"{given!r} is not a known source; give KnownSource(sensors), (sensors, probability) or a mapping"
             ) from None
 
 
 def known_sources(given: Iterable[Any]) -> tuple[KnownSource, ...]:
-    """All that are known, no two with the same sensors."""
+    """The known sources, of which no two have the same sensors."""
     known = tuple(map(KnownSource.of, given))
     columns = [frozenset(source.sensors) for source in known]
     for place, source in enumerate(known):
@@ -69,12 +70,12 @@ def known_sources(given: Iterable[Any]) -> tuple[KnownSource, ...]:
 
 
 def forbidden_sets(given: Iterable[str | Sequence[str]]) -> tuple[tuple[str, ...], ...]:
-    """Sets of sensors; a name alone is a set of one."""
+    """Sets of sensors; a single name is a set of one."""
     return tuple((names,) if isinstance(names, str) else tuple(names) for names in given)
 
 
 def bit_set(names: Iterable[str], sensors: Sequence[str], what: str) -> int:
-    """The sensors of these names as a bit set.
+    """The sensors with these names as a bit set; ``what`` names the setting in errors.
 
     >>> bit_set(["c", "a"], ["a", "b", "c"], "example")
     5
@@ -98,18 +99,18 @@ def allowed_sets(forbidden: Iterable[Sequence[str]], sensors: Sequence[str]) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Noise, prior knowledge and a floor, checked.
+    """Noise, prior knowledge and a least probability, checked.
 
     >>> Settings(forbidden=["door", ("door", "window")]).forbidden
     (('door',), ('door', 'window'))
     """
 
-    noise: Noise | Literal["estimate", "per-sensor"] = "estimate"  # one flip rate for all, or one a sensor
+    noise: Noise | Literal["estimate", "per-sensor"] = "estimate"  # one flip rate for all, or one per sensor
     min_probability: float | None = None  # rarer sources are dropped; None leaves the choice to the likelihood
-    known: Sequence[KnownSource] = ()  # also as tuples or mappings
+    known: Sequence[KnownSource] = ()  # tuples and mappings are accepted, too
     forbidden: Sequence[str | Sequence[str]] = ()  # sensors that are never all driven by one unknown source
     prior: tuple[float, float] | None = None  # a Beta prior on every probability
-    n_jobs: int | None = None  # threads for tables of many sensors; None: one a core
+    n_jobs: int | None = None  # threads for tables of many sensors, counted as scikit-learn does
 
     def __post_init__(self) -> None:
         if self.min_probability is not None and not 0 <= self.min_probability < 1:
@@ -118,31 +119,28 @@ class Settings:
             raise SettingError(
                 f"a Beta prior is two numbers of at least 1 (they count rows), but {self.prior} was given"
             )
-        if self.n_jobs is not None and self.n_jobs < 1:
-            raise SettingError(
-                f"n_jobs counts threads from 1 up, or is None for one a core, but {self.n_jobs} was given"
-            )
+        checked_n_jobs(self.n_jobs)
         object.__setattr__(self, "known", known_sources(self.known))
         object.__setattr__(self, "forbidden", forbidden_sets(self.forbidden))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Varying:
-    """A table without the sensors that never change: their sources are plain, and logarithms of 0 help nobody."""
+    """A table without the sensors that never change: their sources are obvious, and would bring logarithms of 0."""
 
     whole: PatternCounts
     data: PatternCounts  # the sensors that vary
-    places: NDArray[np.int64]  # where they stand in the whole table
+    places: NDArray[np.int64]  # their places in the whole table
     always: NDArray[np.int64]  # sensors of the whole table that are always on
     known: Sequence[KnownSource]
-    forbidden: tuple[tuple[str, ...], ...]  # as far as all their sensors vary
+    forbidden: tuple[tuple[str, ...], ...]  # only those whose sensors all vary
 
     @classmethod
     def of(
         cls, whole: PatternCounts, known: Sequence[KnownSource], forbidden: Sequence[str | Sequence[str]]
     ) -> Varying:
-        """Split the table, and check that what the user knows is about its sensors."""
-        ones, seen = whole.ones(), whole.times_seen()
+        """The table split; names of unknown sensors in ``known`` or ``forbidden`` are errors."""
+        ones, n_observed = whole.ones(), whole.times_seen()
         places = whole.varying()
         data = whole.project(places.tolist()) if places.size < whole.n_sensors else whole
         for names in forbidden:
@@ -150,19 +148,19 @@ class Varying:
         _check_known(known, whole, data.sensors, ones)
         varying = set(data.sensors)
         inside = tuple(tuple(names) for names in forbidden if set(names) <= varying)
-        return cls(whole, data, places, np.flatnonzero((ones >= seen) & (ones > 0)), known, inside)
+        return cls(whole, data, places, np.flatnonzero((ones >= n_observed) & (ones > 0)), known, inside)
 
     def model(
         self, mixing: NDArray[np.bool_], probability: NDArray[np.float64], error: NDArray[np.float64], noise: Noise
     ) -> tuple[OrMixture, NDArray[np.float64]]:
-        """The model of all sensors with its errors, from that of those that vary; the known sources come first.
+        """The model of all sensors with its errors, from those that vary; the known sources come first.
 
         A sensor that is always on has a source of its own, always on. The sources are put in order.
         """
         n_sources, n_always = probability.size, self.always.size
         whole = np.zeros((self.whole.n_sensors, n_sources + n_always), dtype=bool)
         whole[self.places, :n_sources] = mixing
-        for column, source in enumerate(self.known):  # they may reach constant sensors
+        for column, source in enumerate(self.known):  # which may reach constant sensors
             whole[:, column] = np.isin(self.whole.sensors, source.sensors)
         whole[self.always, np.arange(n_sources, n_sources + n_always)] = True
         names = [source.name for source in self.known]

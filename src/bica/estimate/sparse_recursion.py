@@ -2,9 +2,9 @@
 
 Sets of sensors are plain integers used as bit sets. Two graphs guide the search: a set may be a source only where every
 two of its sensors are *linked*; and only the common *suspects* of a set need to be conditioned on, since no other
-sensor shares a source with all of it (Lemmas 5 and 6). So each step works on a neighbourhood, whatever the size of the
-whole. Suspects include all linked sensors and some more: conditioning on one too many costs rows, on one too few it
-costs the truth.
+sensor shares a source with all of it (Lemmas 5 and 6). So each step works on a neighbourhood, however large the table.
+Suspects include all linked sensors and some more: conditioning on one sensor too many loses rows, on one too few gives
+wrong sources.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ from bica.kernels.lattice.recursion import quiet_weight
 from bica.kernels.lattice.subsets import subset_sums
 from bica.progress import tracked
 
-STATE_LIMIT = 2_000_000
-ALL_AT_ONCE = 10  # sensors
-SHARED_RATE_SENSORS = 10  # the rate shared by a set costs 2^size silences
+STATE_LIMIT = 2_000_000  # sub-problems: some hundred megabytes
+ALL_AT_ONCE = 10  # sensors up to which all silences are counted at once
+SHARED_RATE_SENSORS = 10  # the rate shared by a set takes 2^size silences
 
 
 class Silences:
-    """How often each set of sensors was quiet: of a few sensors all at once, else counted when first asked for."""
+    """How often each set of sensors was quiet: counted at once for few sensors, else when first asked for."""
 
     def __init__(self, data: PatternCounts) -> None:
         self.data = data
@@ -32,7 +32,7 @@ class Silences:
         self._known: dict[int, float] = {}
         if data.n_sensors <= ALL_AT_ONCE:
             quiet = data.histogram()
-            subset_sums(quiet, 1.0)  # rows whose ones all lie within a set: those in which the other sensors are quiet
+            subset_sums(quiet, 1.0)  # rows whose ones all lie within a set, so that the other sensors are quiet
             self._known = dict(enumerate(quiet[::-1].tolist()))
 
     def of(self, sensors: int) -> float:
@@ -72,9 +72,8 @@ class SparseRecursion:
         found: dict[int, float] = {}
         for sensor in tracked(range(len(self.linked)), "sensors", len(self.linked)):
             bit = 1 << sensor
-            grown = [
-                known | bit for known in found if known & ~self.linked[sensor] == 0
-            ]  # T3: only what is alive grows
+            # T3: only what is alive grows
+            grown = [known | bit for known in found if known & ~self.linked[sensor] == 0]
             new = [bit, *(candidate for candidate in grown if self._may_be_shared(candidate))]
             changed = [known for known in found if known & ~self.suspects[sensor] == 0]
             found |= {candidate: self._probability(candidate, sensor) for candidate in (*changed, *new)}
@@ -82,41 +81,41 @@ class SparseRecursion:
         return found
 
     def _may_be_shared(self, candidate: int) -> bool:
-        """T3 once more: where the rate shared by a set is too small, no set that contains it is a source."""
+        """T3 once more: if the rate shared by a set is too small, no set that contains it is a source."""
         if candidate.bit_count() > SHARED_RATE_SENSORS:
             return True
         return self.silences.shared_rate(candidate) >= -log1p(-self.min_probability)
 
     def _probability(self, candidate: int, last: int) -> float:
-        """The probability among the sensors up to ``last``: later ones do not count yet."""
+        """The probability of the source on the sensors up to ``last``; later ones do not count yet."""
         later = self._common_suspects(candidate) & (2 << last) - 1 & -1 << candidate.bit_length()
-        return 1.0 - self._off_chance(candidate, later)
+        return 1.0 - self._off_probability(candidate, later)
 
-    def _off_chance(self, candidate: int, quiet: int) -> float:
-        """The chance that the source is off, given that the later sensors ``quiet`` are."""
+    def _off_probability(self, candidate: int, quiet: int) -> float:
+        """The probability that the source is off, given that the later sensors ``quiet`` are quiet."""
         key = candidate, quiet
         if key not in self._off:
             if len(self._off) >= STATE_LIMIT:
                 raise LimitError(
                     f"FindBICA met more than {STATE_LIMIT} sub-problems; raise min_probability or watch fewer sensors"
                 )
-            off = self._merged_off_chance(candidate, quiet)
+            off = self._merged_off_probability(candidate, quiet)
             self._off[key] = 1.0 if 1.0 - off < self.min_probability else off
         return self._off[key]
 
-    def _merged_off_chance(self, candidate: int, quiet: int) -> float:
+    def _merged_off_probability(self, candidate: int, quiet: int) -> float:
         top = 1 << candidate.bit_length() - 1
         rest = candidate ^ top
         if not rest:
-            return self._lone_off_chance(top, quiet)
+            return self._lone_off_probability(top, quiet)
         given = self._common_suspects(rest) & (quiet | top - 1 & -1 << rest.bit_length())
-        anything = self._off_chance(rest, given)
+        anything = self._off_probability(rest, given)
         if anything == 1.0 or self.silences.of(given | top) == 0.0:
             return 1.0
-        conditioned = self._off_chance(rest, given | top)
+        conditioned = self._off_probability(rest, given | top)
         return anything / conditioned if conditioned > 0.0 else 1.0
 
-    def _lone_off_chance(self, bit: int, quiet: int) -> float:
+    def _lone_off_probability(self, bit: int, quiet: int) -> float:
         given = self.suspects[bit.bit_length() - 1] & (bit - 1 | quiet)
         none_or_only = self.silences.of(given)
         return self.silences.of(given | bit) / none_or_only if none_or_only > 0.0 else 1.0

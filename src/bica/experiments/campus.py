@@ -1,17 +1,17 @@
 """The campus experiment: how many active users are monitored when users are known, learned, or not looked at.
 
-The numbers of sniffers and users, their channels and their mean activity are the paper's; its trace is not public, so
-the places are drawn at random:
+The numbers of sniffers and users, their channels and their mean activity are the paper's. Its trace is not public, so
+places are drawn at random:
 
 - The building is 120 m by 60 m and has 12 by 4 rooms. The 21 sniffers stand in a grid of 7 by 3, each shifted at random
-  by up to a quarter of the distance to the next. Every user is in a room by lot, whatever the channel.
+  by up to a quarter of the distance to the next. Every user is in a random room, whatever the channel.
 - A sniffer hears a room whose centre is within 25 m, where walls shorten or lengthen that for every pair by a normal
   number of decibels (standard deviation 4 dB, path loss exponent 3.5). All users of a room are heard by the same
-  sniffers, 4.8 of the 21 on average. Rooms that nobody hears stay empty: the paper counts users who were observed.
+  sniffers, 4.8 of the 21 on average. Rooms that no sniffer hears stay empty: the paper counts users who were observed.
 - Activity follows Zipf's law with a mean of 0.0014: the user of rank r is active 1 / r as often as the busiest, who is
   active 13 % of the time. Twelve users are active more than 1 % of the time, half of all less than 0.04 %.
 
-Whoever decides, the value counts the true users with their true activity. Learners see nothing but the binary
+Whoever decides, the value counts the true users with their true activity. Learners get nothing but the binary
 observations of the sniffers that take part, and so does Max.
 """
 
@@ -48,12 +48,12 @@ SHIFT = 0.25  # of the distance between sniffers
 HEARING_RANGE = 25.0  # metres, without walls
 PATH_LOSS_EXPONENT = 3.5
 SHADOWING = 4.0  # decibels, the standard deviation of what walls add and take
-MEAN_ACTIVITY = 0.0014
+MEAN_ACTIVITY = 0.0014  # share of the time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Campus:
-    """Where everybody is, who hears whom, and how often each user is active."""
+    """Where sniffers and users are, who hears whom, and how often each user is active."""
 
     sniffer_places: NDArray[np.float64]  # (n_sniffers, 2), metres
     room_places: NDArray[np.float64]  # (n_rooms, 2), metres
@@ -81,12 +81,12 @@ class Campus:
         }
 
     def observe(self, n_slots: int, rng: np.random.Generator) -> dict[str, NDArray[np.bool_]]:
-        """What all sniffers show on every channel, (n_slots, n_sniffers) each: on if anybody in reach is active."""
+        """What all sniffers show on every channel, (n_slots, n_sniffers) each: on if any user in reach is active."""
         return {name: model.sample(n_slots, rng) for name, model in self.models().items()}
 
 
 def draw_campus(rng: np.random.Generator, rooms: tuple[int, int] = ROOMS) -> Campus:
-    """A campus by lot; with many ``rooms`` hardly two users are heard by the same sniffers.
+    """A random campus; with many ``rooms``, hardly any two users are heard by the same sniffers.
 
     >>> campus = draw_campus(np.random.default_rng(7))
     >>> campus.reach.shape, round(float(campus.probability.mean()), 6)
@@ -103,7 +103,7 @@ def draw_campus(rng: np.random.Generator, rooms: tuple[int, int] = ROOMS) -> Cam
 
 
 def sniffer_name(place: int) -> str:
-    """Sniffers are called by their number.
+    """The name of a sniffer, by its number.
 
     >>> sniffer_name(0)
     'sniffer01'
@@ -112,7 +112,7 @@ def sniffer_name(place: int) -> str:
 
 
 def _grid(shape: tuple[int, int], shift: NDArray[np.float64] | float = 0.0) -> NDArray[np.float64]:
-    """The middles of equal fields of the building, shifted by some share of a field."""
+    """The middles of equal rectangles that divide the building, shifted by shares of their sides."""
     columns, lines = shape
     middles = np.array([(column, line) for line in range(lines) for column in range(columns)]) + 0.5
     places: NDArray[np.float64] = (middles + shift) * BUILDING / shape
@@ -139,9 +139,9 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "findbica": {"noise": Noise(), "min_probability": 0.0002},  # the rarest users are active that often
 }
 CONTENDERS = (USERS, *LEARNERS, MAX)
-SIZES = (5, 7, 9, 11, 13, 15, 17, N_SNIFFERS)  # Likelihood takes minutes a campus with 19, seconds with 21
-N_SLOTS = 21600  # six hours of seconds
-N_DRAWS = 2000  # so many that the luck of rounding hardly counts
+SIZES = (5, 7, 9, 11, 13, 15, 17, N_SNIFFERS)  # Likelihood takes minutes per campus with 19, seconds with 21
+N_SLOTS = 21600  # six hours, one slot per second
+N_DRAWS = 2000  # roundings, so many that luck hardly matters
 N_CAMPUSES = 20
 QUICK_SIZES, QUICK_CAMPUSES = (5, 13, 21), 3
 
@@ -163,7 +163,7 @@ class MonitoringRun:
             raise SettingError(f"a campus has {N_SNIFFERS} sniffers; {self.n_sniffers} of them cannot take part")
 
     def key(self) -> Record:
-        """What tells this run from all others: also the settings, so that changed ones are run anew."""
+        """What distinguishes this run from all others, the settings included, so that changed ones are run anew."""
         settings = repr(_learner(self.contender)) if self.contender in LEARNERS else ""
         return {
             "contender": self.contender,
@@ -175,7 +175,7 @@ class MonitoringRun:
         }
 
     def perform(self) -> Record:
-        """Draw the campus and six hours on it, decide, and count; CPU seconds are those of deciding.
+        """Draw a campus and six hours of activity, decide, and count; CPU seconds are those of deciding.
 
         >>> run = MonitoringRun(contender="users", seed=7, n_sniffers=5, n_slots=100).perform()
         >>> round(run["value"], 3), round(run["bound"], 3)
@@ -206,8 +206,8 @@ class MonitoringRun:
 
     def _learned(self, sniffers: tuple[str, ...], tables: Tables) -> MonitoringProblem:
         counts = {name: PatternCounts.of(rows, sensors=sniffers) for name, rows in tables.items()}
-        chance = np.random.default_rng([self.seed, self.n_sniffers, 1])
-        return learn_channels(counts, _learner(self.contender), chance).problem(list(sniffers))
+        generator = np.random.default_rng([self.seed, self.n_sniffers, 1])
+        return learn_channels(counts, _learner(self.contender), generator).problem(list(sniffers))
 
 
 def monitoring_plan(n_campuses: int, sizes: Iterable[int] = SIZES) -> list[MonitoringRun]:
@@ -219,7 +219,7 @@ def monitoring_plan(n_campuses: int, sizes: Iterable[int] = SIZES) -> list[Monit
     wanted = list(sizes)
     return [
         MonitoringRun(contender=contender, seed=seed, n_sniffers=size)
-        for seed in range(n_campuses)  # last to change, so that an early end leaves all balanced
+        for seed in range(n_campuses)  # changes last, so that an early end stays balanced
         for size in wanted
         for contender in CONTENDERS
     ]
@@ -234,7 +234,7 @@ def _six_hours(seed: int, n_slots: int, rooms: tuple[int, int]) -> tuple[Campus,
 
 
 def _subset(seed: int, n_sniffers: int) -> list[int]:
-    """Which sniffers take part; a larger number of them includes the smaller ones."""
+    """Which sniffers take part; larger subsets include the smaller ones."""
     return sorted(np.random.default_rng([seed, 3]).permutation(N_SNIFFERS)[:n_sniffers].tolist())
 
 
@@ -243,13 +243,13 @@ def _learner(contender: str) -> Method:
 
 
 def _measured(truth: MonitoringProblem, tables: Tables) -> MonitoringProblem:
-    """What Max looks at: how often each sniffer was on, and no user."""
+    """The problem as Max knows it: how often each sniffer was on, and no user."""
     busy = np.column_stack([rows.mean(axis=0) for rows in tables.values()])
     nobody = np.zeros((truth.n_sniffers, 0), bool)
     return MonitoringProblem(nobody, [], [], sniffers=truth.sniffers, channels=truth.channels, busy=busy)
 
 
 def _n_distinct(problem: MonitoringProblem) -> int:
-    """Users that can be told apart: on one channel and heard by the same sniffers, they are one."""
+    """How many users can be told apart: those on one channel whom the same sniffers hear count as one."""
     heard = problem.reach.any(axis=0)
     return len(np.unique(np.vstack([problem.channel, problem.reach])[:, heard], axis=1).T)

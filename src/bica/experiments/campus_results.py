@@ -1,4 +1,4 @@
-"""The campus experiment in numbers and as a picture: means over campuses, and against those who know everything."""
+"""The campus experiment in numbers and as a picture: means over campuses, compared with all users known."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bica.compare.run import Record
 from bica.compare.summary import LEVEL, mean_of
 from bica.experiments.campus import CONTENDERS, LEARNERS, MAX, USERS
 from bica.report import look
-from bica.report.look import Values, heading, layers, marks_at, styled
+from bica.report.look import BAND_RUNS, Values, band_of, heading, layers, marks_at, styled
 
 TITLES = {
     USERS: "LPR, users known",
@@ -26,9 +26,9 @@ ByCampus = dict[tuple[str, int], float]  # by contender and campus
 def monitoring_means(records: Iterable[Record], level: float = LEVEL) -> list[Record]:
     """One row for every contender and number of sniffers, with intervals over campuses as ``low`` and ``high``.
 
-    ``mean`` is the expected number of active users monitored, ``share`` its share of what is monitored on the same
-    campus with all users known, and ``above_max`` what it is more than by Max there. The last contender is the upper
-    bound. Campuses on which a contender is missing do not count.
+    ``mean`` is the expected number of active users monitored, ``share_mean`` its share of what is monitored on the same
+    campus with all users known, and ``above_max_mean`` by how much it exceeds Max there. The last contender is the
+    upper bound. Campuses on which a contender is missing do not count.
     """
     by_size: dict[int, ByCampus] = {}
     for record in records:
@@ -57,7 +57,7 @@ def _row(values: ByCampus, name: str, campuses: list[int], level: float) -> Reco
 
 
 def markdown_of_monitoring(means: Sequence[Record]) -> str:
-    """The means as text, a line a number of sniffers; behind each mean half the width of its interval."""
+    """The means as a Markdown table, one line per number of sniffers; each mean ± half the width of its interval."""
     learners = [TITLES[name] for name in LEARNERS]
     columns = ["sniffers", BOUND, TITLES[USERS]]
     for title in learners:
@@ -67,14 +67,14 @@ def markdown_of_monitoring(means: Sequence[Record]) -> str:
         row = {mean["contender"]: mean for mean in means if mean["n_sniffers"] == size}
         cells = [str(size), f"{row[BOUND]['mean']:.3f}", _cell(row[TITLES[USERS]])]
         for title in learners:
-            cells += [_cell(row[title]), _cell(row[title], "share_", 100), _cell(row[title], "above_max_")]
+            cells += [_cell(row[title]), _cell(row[title], "share_", PERCENT), _cell(row[title], "above_max_")]
         lines.append(f"| {' | '.join([*cells, _cell(row[TITLES[MAX]]), str(row[BOUND]['n_runs'])])} |")
     return "\n".join(lines)
 
 
 def _cell(row: Record, part: str = "", factor: int = 1) -> str:
     mean, width = factor * row[f"{part}mean"], factor * (row[f"{part}high"] - row[f"{part}mean"])
-    return f"{mean:.1f} ± {width:.1f} %" if factor == 100 else f"{mean:.3f} ± {width:.3f}"
+    return f"{mean:.1f} ± {width:.1f} %" if factor == PERCENT else f"{mean:.3f} ± {width:.3f}"
 
 
 LINES = {  # colour, width and dashes; the widest lies below, since the first three nearly coincide
@@ -83,15 +83,15 @@ LINES = {  # colour, width and dashes; the widest lies below, since the first th
     TITLES["findbica"]: (look.ORANGE, 2.5, [6, 5]),
     TITLES[MAX]: (look.INK, 2.5, [1, 0]),
 }
-BAND_RUNS = 5  # of fewer campuses an interval says next to nothing
+PERCENT = 100
 WIDTH, HEIGHT = 400, 280
 
 
 def campus_chart(means: Values) -> alt.HConcatChart:
     """The paper's figure and, beside it, how much more is monitored than by Max on the same campus, with intervals.
 
-    ``means`` has ``contender``, ``n_sniffers``, ``n_runs``, and ``mean``, ``low`` and ``high``, plain and with
-    ``above_max_`` before it.
+    Rows of ``means`` have ``contender``, ``n_sniffers``, ``n_runs``, and ``mean``, ``low`` and ``high``, plain and with
+    the prefix ``above_max_``.
     """
     values: Values = [_drawn(row, "") for row in means if row["contender"] in LINES]
     above: Values = [
@@ -105,7 +105,7 @@ def campus_chart(means: Values) -> alt.HConcatChart:
 
 
 def _runs(means: Values) -> str:
-    """How many campuses there were, and what the bands are if there are any."""
+    """How many campuses there were, and what the bands are, if there are any."""
     runs = sorted({row["n_runs"] for row in means}) or [0]
     number = f"{runs[0]}" if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
     return f"means of {number} campuses" + (" with 99 % intervals" if runs[-1] >= BAND_RUNS else "")
@@ -117,7 +117,7 @@ def _drawn(row: dict[str, Any], part: str) -> dict[str, Any]:
 
 
 def _panel(values: Values, ends: tuple[float, float]) -> alt.LayerChart:
-    """Lines on their bands; no bands for a few campuses."""
+    """Lines on their bands; no bands where campuses are few."""
     sizes = sorted({row["n_sniffers"] for row in values})
     x = alt.X(
         "n_sniffers:Q",
@@ -131,8 +131,7 @@ def _panel(values: Values, ends: tuple[float, float]) -> alt.LayerChart:
     bands, lines = [], []
     for name, (color, width, _) in LINES.items():
         own: Values = [row for row in values if row["contender"] == name]
-        known: Values = [row for row in own if row["n_runs"] >= BAND_RUNS]
-        bands.append(marks_at(known).mark_area(opacity=0.1, color=color).encode(x=x, y=low, y2="high:Q"))
+        bands.append(band_of(own, x=x, y=low, color=alt.value(color)))
         lines.append(marks_at(own).mark_line(strokeWidth=width).encode(x=x, y=y, **_strokes()))
     return layers(*bands, *lines, width=WIDTH, height=HEIGHT)
 

@@ -1,4 +1,4 @@
-"""The paper's evaluation: who takes part, on what, and its figure."""
+"""The paper's evaluation: its contenders, its problems and its figure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import altair as alt
 
-from bica.compare.summary import CELL, best_variants, mean_of
+from bica.compare.summary import CELL_FIELDS, mean_of, with_best_variant
 from bica.compare.task import CONTENDERS, MEASURES, Setting, Task, tasks, topology_settings
 from bica.model.or_mixture import OrMixture
 from bica.report import look
 from bica.report.figures import drawable
-from bica.report.look import Grid, Values, cell_size, layers, marks_at, styled
+from bica.report.look import Grid, Values, band_of, cell_size, layers, marks_at, styled
 
 Record = dict[str, Any]
 FINDBICA = tuple(name for name, contender in CONTENDERS.items() if contender.method == "findbica")
@@ -34,19 +34,11 @@ def evaluation_plan(n_runs: int, contenders: Iterable[str] = EVALUATED, *, quick
 
 
 def with_best_findbica(records: Sequence[Record]) -> list[Record]:
-    """One FindBICA in place of all: for each network and noise level the setting with the lowest mean distance.
+    """The records with one FindBICA: for each network and noise level the setting with the lowest mean distance.
 
-    Other contenders get their titles; of the true model only the errors of decoding count.
+    Other contenders get their titles; of the true model only the errors of decoding are kept.
     """
-    chosen = best_variants(records, FINDBICA, ("network", "flip_rate"))
-    lines = []
-    for record in records:
-        name = record["contender"]
-        if name not in FINDBICA:
-            lines.append(_titled(record))
-        elif chosen[record["network"], record["flip_rate"]] == name:
-            lines.append(record | {"contender": BEST_FINDBICA, "variant": name})
-    return lines
+    return [_titled(record) for record in with_best_variant(records, FINDBICA, ("network", "flip_rate"), BEST_FINDBICA)]
 
 
 def _titled(record: Record) -> Record:
@@ -56,7 +48,7 @@ def _titled(record: Record) -> Record:
 
 
 def mean_times(records: Iterable[Record]) -> list[Record]:
-    """The table of computation times: mean CPU seconds of each contender on each network, over all else."""
+    """The table of computation times: mean CPU seconds of each contender on each network, over all its runs."""
     times: dict[tuple[str, str], list[float]] = {}
     for record in records:
         if record["cpu_seconds"] is not None:
@@ -70,10 +62,10 @@ def _times(values: list[float]) -> Record:
 
 
 def markdown_of_times(times: Iterable[Record]) -> str:
-    """The table of computation times as text.
+    """The table of computation times as Markdown.
 
     >>> print(markdown_of_times([{"contender": "MAC", "network": "topology one", "mean": 0.5}]))
-    | CPU seconds a fit | topology one |
+    | CPU seconds per fit | topology one |
     | --- | ---: |
     | MAC | 0.500 |
     """
@@ -81,17 +73,17 @@ def markdown_of_times(times: Iterable[Record]) -> str:
     for time in times:
         rows.setdefault(time["contender"], {})[time["network"]] = time["mean"]
     networks = list(dict.fromkeys(network for row in rows.values() for network in row))
-    lines = ["| CPU seconds a fit | " + " | ".join(networks) + " |", "| --- |" + " ---: |" * len(networks)]
+    lines = ["| CPU seconds per fit | " + " | ".join(networks) + " |", "| --- |" + " ---: |" * len(networks)]
     lines += [f"| {name} | " + " | ".join(_cell(row.get(n)) for n in networks) + " |" for name, row in rows.items()]
     return "\n".join(lines)
 
 
 def markdown_of_means(means: Iterable[Record]) -> str:
-    """Every mean of the evaluation figure as text, a line a cell."""
+    """Every mean of the evaluation figure as Markdown, one line per cell."""
     lines = ["| contender | network | rows | flips | measure | mean | 99 % interval | runs |"]
     lines.append("| --- " * 8 + "|")
     for row in means:
-        cell = " | ".join(f"{row[part]}" for part in CELL)
+        cell = " | ".join(f"{row[part]}" for part in CELL_FIELDS)
         interval = f"{max(0.0, row['low']):.4f} to {row['high']:.4f}"
         lines.append(f"| {cell} | {row['measure']} | {row['mean']:.4f} | {interval} | {row['n_runs']} |")
     return "\n".join(lines)
@@ -114,8 +106,7 @@ COLORS = (look.INK, look.BLUE, look.ORANGE, look.SKY, look.YELLOW, look.GREY)
 DASHES = [[1, 0], [5, 3], [2, 2], [8, 2, 2, 2]]
 WIDTH, HEIGHT = 190, 110
 ROOM = 1.15  # above the highest mean; wider bands are cut off there
-LEAST_SECONDS = 1e-4
-BAND_RUNS = 5
+LEAST_SECONDS = 1e-4  # a logarithmic axis has no 0
 DECADES = [10.0**power for power in range(-4, 5)]
 _TIMES = look.heading("Time of a fit", "mean over all runs")
 
@@ -123,10 +114,8 @@ _TIMES = look.heading("Time of a fit", "mean over all runs")
 def evaluation_chart(means: Values, networks: Mapping[str, OrMixture]) -> alt.VConcatChart:
     """Means over runs with their intervals as bands, against the number of rows; the networks stand above.
 
-    Of fewer than five runs an interval says next to nothing, so there are no bands then.
-
-    ``means`` has ``contender``, ``network``, ``n_samples``, ``flip_rate``, ``measure``, ``mean``, ``low``,
-    ``high`` and ``n_runs``.
+    There are no bands for fewer than five runs. Rows of ``means`` have ``contender``, ``network``, ``n_samples``,
+    ``flip_rate``, ``measure``, ``mean``, ``low``, ``high`` and ``n_runs``.
     """
     contenders = list(dict.fromkeys(row["contender"] for row in means))
     rates = sorted({row["flip_rate"] for row in means})
@@ -139,7 +128,7 @@ def evaluation_chart(means: Values, networks: Mapping[str, OrMixture]) -> alt.VC
 
 
 class _Scales:
-    """One colour a method and one dash a noise level, in all panels."""
+    """One colour per method and one dash per noise level, in all panels."""
 
     def __init__(self, contenders: Sequence[str], rates: Sequence[float]) -> None:
         colors = [COLORS[place % len(COLORS)] for place in range(len(contenders))]
@@ -175,13 +164,13 @@ def _row(measure: str, means: Values, networks: Sequence[str], scales: _Scales) 
 
 
 def _drawn(row: dict[str, Any]) -> dict[str, Any]:
-    least = LEAST_SECONDS if row["measure"] == "cpu_seconds" else 0.0  # a logarithm has no 0
+    least = LEAST_SECONDS if row["measure"] == "cpu_seconds" else 0.0
     ends = {end: max(row[end], least) for end in ("low", "mean", "high")}
     return row | ends | {"noise": _percent(row["flip_rate"]), "line": f"{row['contender']} {row['flip_rate']}"}
 
 
 def _y(field: str, measure: str, values: Values, place: int) -> alt.Y:
-    """One axis for a whole row; means decide how far it reaches, not the bands of a few runs."""
+    """One axis for a whole row; the means decide how far it reaches, not the bands of a few runs."""
     highest = max((row["mean"] for row in values), default=0.0) or 1.0
     if measure == "cpu_seconds":
         lowest = min((row["mean"] for row in values), default=LEAST_SECONDS)
@@ -199,15 +188,14 @@ def _panel(values: Values, y: tuple[alt.Y, alt.Y], scales: _Scales, measure: str
     sizes = sorted({row["n_samples"] for row in values})
     axis = alt.Axis(values=sizes, grid=False, labelOverlap=True, labels=last, ticks=last)
     x = alt.X("n_samples:Q", scale=alt.Scale(type="log", nice=False), title="rows" if last else None, axis=axis)
-    known: Values = [row for row in values if row["n_runs"] >= BAND_RUNS]
-    base, bands = (marks_at(rows).encode(x=x, detail="line:N") for rows in (values, known))
-    band = bands.mark_area(opacity=0.12, clip=True).encode(y=y[1], y2="high:Q", color=scales.color)
+    band = band_of(values, x=x, y=y[1], color=scales.color, detail="line:N")
+    base = marks_at(values).encode(x=x, detail="line:N")
     line = base.mark_line(strokeWidth=1.8, clip=True).encode(y=y[0], color=scales.color, strokeDash=scales.dash)
     return layers(band, line, width=WIDTH, height=HEIGHT)
 
 
 def _network(name: str, model: OrMixture) -> alt.LayerChart:
-    """The true mixing, a line a source, small enough for the top of its column."""
+    """The true mixing, one line per source, small enough for the top of its column."""
     model = drawable(model)
     size = min(cell_size(model.n_sources, model.n_sensors), WIDTH / model.n_sensors, 130 / model.n_sources)
     names = [str(place) for place in range(model.n_sources)]
@@ -228,7 +216,7 @@ def times_chart(times: Values) -> alt.Chart:
         x=alt.X(
             "mean:Q",
             scale=alt.Scale(type="log"),
-            title="CPU seconds a fit",
+            title="CPU seconds per fit",
             axis=alt.Axis(gridColor=look.FAINT, values=DECADES),
         ),
         y=alt.Y("network:N", scale=alt.Scale(domain=networks), title=None),

@@ -1,4 +1,4 @@
-"""The paper's experiment: 10 monitors, 5 to 20 users, flipped reports; who separates the users best."""
+"""The paper's spectrum experiment: 10 monitors, 5 to 20 users, flipped reports; which method separates users best."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ from bica.version import __version__
 N_SLOTS, FLIP_RATES, N_RUNS = 10_000, (0.0, 0.02, 0.05), 50
 N_USERS = (5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20)
 QUICK_USERS, QUICK_RUNS = (5, 10, 15), 2
+ENDLESS = 1e6  # slots, for a user who never stops
 FINDBICA = {f"findbica {e:g}": Contender("findbica", {"min_probability": e}) for e in (0.002, 0.005, 0.01, 0.02)}
 CONTENDERS: Mapping[str, Contender] = {
     **FINDBICA,
     "likelihood": Contender("likelihood"),
-    IN_TIME: Contender("likelihood"),  # and then the order of the slots
+    IN_TIME: Contender("likelihood"),  # revised with the order of the slots
     "truth": Contender(None),
 }
-NOT_IN_TIME = FINDBICA.keys() - {"findbica 0.005"}  # decoding their many sources in time would take most of the hours
+NOT_IN_TIME = FINDBICA.keys() - {"findbica 0.005"}  # decoding their many sources in time would take most of the run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +57,12 @@ class SpectrumJob:
             raise SettingError(f"there is no contender {self.contender!r}; choose from {', '.join(CONTENDERS)}")
 
     def key(self) -> Record:
-        """What tells this job from all others."""
+        """What distinguishes this job from all others."""
         settings = json.dumps(dict(CONTENDERS[self.contender].settings), sort_keys=True)
         return asdict(self) | {"settings": settings}
 
     def survey(self) -> Survey:
-        """Field, traffic and activity depend on seed, number of users and reading alone; flips come last."""
+        """The survey of this job; field, traffic and activity depend on seed, number of users and reading alone."""
         rng = np.random.default_rng([self.seed, self.n_users, READINGS.index(self.reading)])
         field = random_field(self.n_users, rng)
         return draw_survey(field, random_traffic(self.n_users, rng, self.reading), self.n_samples, self.flip_rate, rng)
@@ -106,9 +107,9 @@ def _fit(name: str, slots: Rows, truth: OrMixture) -> Fit:
 
 
 def _stays(fit: Fit, slots: Rows) -> Any:
-    """For how long users stay active, as learned with them or given them."""
+    """For how many slots each user stays active, as learned with the users or, otherwise, estimated afterwards."""
     known = fit.diagnostics.get("persistence")
-    return stays_in_time(fit.model, slots.words) if known is None else [stay or 1e6 for stay in known]
+    return stays_in_time(fit.model, slots.words) if known is None else [stay or ENDLESS for stay in known]
 
 
 def spectrum_plan(
@@ -119,7 +120,7 @@ def spectrum_plan(
     n_runs: int = N_RUNS,
     reading: Reading = "rare",
 ) -> list[SpectrumJob]:
-    """Everybody on everything; seeds go last, so that an early end leaves all balanced.
+    """Every contender on every field and noise level; the seed changes last, so that an early end stays balanced.
 
     >>> len(spectrum_plan(["likelihood"]))
     1650

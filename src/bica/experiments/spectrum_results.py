@@ -1,4 +1,4 @@
-"""What came of the spectrum experiment: means over fields, and one picture of the errors."""
+"""The results of the spectrum experiment: means over fields, and one picture of the errors."""
 
 from __future__ import annotations
 
@@ -8,51 +8,43 @@ from typing import Any, Literal
 import altair as alt
 
 from bica.compare.run import Record
-from bica.compare.summary import best_variants, mean_of
+from bica.compare.summary import mean_of, with_best_variant
 from bica.estimate.likelihood import IN_TIME
+from bica.experiments.evaluation import BEST_FINDBICA
 from bica.experiments.spectrum import FINDBICA
 from bica.report import look
-from bica.report.look import Values, heading, layers, marks_at, styled
+from bica.report.look import Values, band_of, heading, layers, marks_at, styled
 
 By = Literal["n_users", "n_true"]
 MEASURES = ("hamming_distance", "exact", "activity_error", "activity_error_in_time", "n_found", "f1", "cpu_seconds")
 TITLES = {"likelihood": "Likelihood", IN_TIME: "Likelihood in time", "truth": "exact model"}
-BEST_FINDBICA = "FindBICA"
-CELL = ("reading", "n_users", "flip_rate")
+CELL_FIELDS = ("reading", "n_users", "flip_rate")
 
 
 def with_best_findbica(records: Sequence[Record]) -> list[Record]:
-    """One FindBICA in place of all: for each number of users and noise the setting with the lowest mean distance.
+    """The records with one FindBICA: for each number of users and noise level the one with the lowest mean distance.
 
-    Its activity in time is that of the one setting for which it was decoded. Others get their titles.
+    Its activity in time is that of the one setting for which it was decoded. Other contenders get their titles.
     """
     in_time = {_run(record): record["activity_error_in_time"] for record in records if _decoded_findbica(record)}
-    best = best_variants(records, FINDBICA, CELL)
-    lines = []
-    for record in records:
-        name = record["contender"]
-        if name not in FINDBICA:
-            lines.append(record | {"contender": TITLES.get(name, name)})
-        elif best[_cell(record)] == name:
-            error = in_time.get(_run(record))
-            lines.append(record | {"contender": BEST_FINDBICA, "variant": name, "activity_error_in_time": error})
-    return lines
+    return [
+        record | {"activity_error_in_time": in_time.get(_run(record))}
+        if record["contender"] == BEST_FINDBICA
+        else record | {"contender": TITLES.get(record["contender"], record["contender"])}
+        for record in with_best_variant(records, FINDBICA, CELL_FIELDS, BEST_FINDBICA)
+    ]
 
 
 def _run(record: Record) -> tuple[Any, ...]:
-    return *_cell(record), record["seed"]
+    return *(record[part] for part in CELL_FIELDS), record["seed"]
 
 
 def _decoded_findbica(record: Record) -> bool:
     return record["contender"] in FINDBICA and record["activity_error_in_time"] is not None
 
 
-def _cell(record: Record) -> tuple[Any, ...]:
-    return tuple(record[part] for part in CELL)
-
-
 def means_by(records: Iterable[Record], by: By) -> list[Record]:
-    """Means with 99 % intervals for every contender, noise level and number: of users, or of those told apart.
+    """Means with 99 % intervals for every contender, noise level and number of users (all, or as can be told apart).
 
     >>> record = {"contender": "a", "flip_rate": 0.0, "n_users": 5, **dict.fromkeys(MEASURES, 0.5)}
     >>> means_by([record, record], "n_users")[0]["mean"]
@@ -77,7 +69,7 @@ def means_by(records: Iterable[Record], by: By) -> list[Record]:
 
 
 def markdown_of_users(means: Sequence[Record], measure: str, digits: int = 4) -> str:
-    """One measure as text: a line a method and noise level, a column a number of users.
+    """One measure as Markdown: one line per method and noise level, one column per number of users.
 
     >>> row = {"contender": "FindBICA", "flip_rate": 0.05, "number": 5, "measure": "exact", "mean": 0.5}
     >>> print(markdown_of_users([row], "exact", 2))
@@ -107,13 +99,12 @@ COLORS = (look.INK, look.BLUE, look.ORANGE, look.GREY, look.SKY, look.YELLOW)
 EXACT = "exact model"
 WIDTH, HEIGHT = 200, 125
 ROOM = 1.1  # above the highest mean; wider bands are cut off there
-BAND_RUNS = 5  # of fewer runs an interval says next to nothing
 
 
 def spectrum_errors_chart(by_users: Values, by_distinct: Values) -> alt.VConcatChart:
     """Means with 99 % bands against the number of users, and below against how many of them can be told apart.
 
-    Both have ``contender``, ``flip_rate``, ``number``, ``measure``, ``mean``, ``low``, ``high`` and ``n_runs``.
+    Rows of both have ``contender``, ``flip_rate``, ``number``, ``measure``, ``mean``, ``low``, ``high`` and ``n_runs``.
     """
     contenders = list(dict.fromkeys(row["contender"] for row in by_users))
     scale = alt.Scale(domain=contenders, range=[COLORS[place % len(COLORS)] for place in range(len(contenders))])
@@ -148,7 +139,7 @@ def _row(means: Values, measure: str, x_title: str, color: alt.Color, measures: 
 
 
 def _trivial(row: dict[str, Any]) -> bool:
-    """The exact model makes no errors in the mixing; it shows what decoding alone gets wrong."""
+    """Whether the row says nothing: the exact model, there to show decoding errors, makes none in the mixing."""
     return bool(row["contender"] == EXACT and row["measure"] in ("hamming_distance", "exact"))
 
 
@@ -159,8 +150,7 @@ def _panel(values: Values, highest: float, title: str | None, color: alt.Color, 
     axis = alt.Axis(gridColor=look.FAINT, tickCount=4, minExtent=34, titleFontSize=10, titleFontWeight="normal")
     y = alt.Y("mean:Q", scale=scale, title=title, axis=axis)
     low = alt.Y("low:Q", scale=scale, title=title)
-    known: Values = [row for row in values if row["n_runs"] >= BAND_RUNS]
-    band = marks_at(known).mark_area(opacity=0.12, clip=True).encode(x=x, y=low, y2="high:Q", color=color)
+    band = band_of(values, x=x, y=low, color=color)
     base = marks_at(values).encode(x=x, y=y, color=color)
     line = base.mark_line(strokeWidth=1.8, clip=True)
     dots = base.mark_point(filled=True, size=16, clip=True, opacity=1)

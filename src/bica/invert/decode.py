@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import Table, all_observed, packed, unpacked
-from bica.data.columns import numbered
+from bica.data.columns import places_of
 from bica.data.rows import Rows
-from bica.errors import DataError, SettingError
+from bica.errors import SettingError
 from bica.invert.groups import changing, groups_of
 from bica.invert.solvers import GroupSolver, Solver
 from bica.kernels.bits import Words
@@ -24,15 +24,15 @@ from bica.progress import listening, report
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decoded:
-    """The most probable activity behind each row, and how sure it is that there is none better.
+    """The most probable activity behind each row, and how far from the optimum it could be.
 
     A row that no set of sources can produce is not feasible: its cost is infinite, and ``n_wrong`` is the least number
     of its cells that must be wrong. Its activity is all off, unless the nearest explanation was asked for.
     """
 
     active: Words  # (n_rows, n_words), bit j is source j
-    cost: NDArray[np.float64]  # (n_rows,), -log of the chance of that activity and the row together
-    gap: NDArray[np.float64]  # (n_rows,), how much lower the cost of an unknown activity could be; 0: it is the least
+    cost: NDArray[np.float64]  # (n_rows,), -log of the joint probability of that activity and the row
+    gap: NDArray[np.float64]  # (n_rows,), how much lower the cost of an unknown activity could be; 0: none is
     n_wrong: NDArray[np.int32]  # (n_rows,), cells that the model cannot produce together with the others
     n_sources: int
 
@@ -57,12 +57,12 @@ def decode(
 ) -> Decoded:
     """Find the most probable activity behind each row of bit sets; cells that were not observed may be anything.
 
-    Equal rows are decoded once, and parts of the model that share no source are decoded alone. Each part is solved
-    by the "table" over all sets of its sensors (up to 24), by the "search" (branch and bound) or by the paper's
-    integer "program" for each of its distinct rows; "auto" takes the cheaper of the first two. Both break ties by
-    the fewest active sources, then by the smallest number that their bits spell; the program finds some activity of
-    the same cost. "zero-error" is the paper's answer where the noise is unknown: sensors are taken to never err,
-    whatever the model says.
+    Equal rows are decoded once, and parts of the model that share no source are decoded separately. Each part is solved
+    by the "table" over all sets of its sensors (up to 24), by the "search" (branch and bound) or, for each of its
+    distinct rows, by the paper's integer "program"; "auto" takes the cheaper of the first two. Both break ties by the
+    fewest active sources, then by the smallest number that their bits spell; the program finds some activity of the
+    same cost. "zero-error" is the paper's answer where the noise is unknown: sensors are assumed never to err, whatever
+    the model says.
 
     A row that no set of sources can produce is reported as such; with ``nearest`` its activity is that with the
     fewest wrong cells, the most probable one of these.
@@ -81,7 +81,12 @@ def decode(
 
 
 class Decoder:
-    """A model made ready for decoding one batch of rows after the other; its tables are built once."""
+    """A model prepared for decoding one batch of rows after another; its tables are built once.
+
+    >>> decoder = Decoder(OrMixture([[1, 1], [0, 1]], [0.2, 0.5]))
+    >>> [decoder.decode(np.array([[row]], dtype=np.uint64)).activity.astype(int).tolist() for row in (1, 3)]
+    [[[1, 0]], [[0, 1]]]
+    """
 
     def __init__(self, model: OrMixture, solver: Solver = "auto") -> None:
         if solver not in get_args(Solver):
@@ -90,7 +95,7 @@ class Decoder:
         self._groups = [GroupSolver(group, solver) for group in groups_of(self.model)]
 
     def decode(self, words: Words, observed: Words | None = None, *, nearest: bool = False) -> Decoded:
-        """As the function ``decode``: the most probable activity behind each row."""
+        """The most probable activity behind each row, as by the function ``decode``."""
         rows = Rows.of_words(words, observed, self.model.n_sensors)
         first, number = rows.distinct()
         found = self._decode_distinct(rows.pick(first), nearest)
@@ -99,10 +104,10 @@ class Decoder:
         )
 
     def _decode_distinct(self, rows: Rows, nearest: bool) -> Decoded:
-        chance = self.model.probability
+        probability = self.model.probability
         n_rows = len(rows.words)
-        active = packed(np.tile(chance == 1, (n_rows, 1)))
-        cost = np.full(n_rows, -np.log1p(-chance[changing(self.model)]).sum())
+        active = packed(np.tile(probability == 1, (n_rows, 1)))
+        cost = np.full(n_rows, -np.log1p(-probability[changing(self.model)]).sum())
         gap, n_wrong = np.zeros(n_rows), np.zeros(n_rows, np.int32)
         for solver in self._groups:
             part = rows.of_sensors(solver.group.sensors)
@@ -118,14 +123,14 @@ class Decoder:
 
 
 def _solve(solver: GroupSolver, cells: NDArray[np.uint8]) -> Decoded:
-    """The rows of one group; one that is impossible comes with its nearest explanation."""
+    """Decode the rows of one group; an impossible row gets its nearest explanation."""
     found = solver.solve(cells)
     n_wrong = np.zeros(len(cells), np.int32)
     rows = np.flatnonzero(np.isinf(found.cost))
     if rows.size:
         near = solver.nearest(cells[rows])
         n_wrong[rows] = solver.group.n_wrong(near.active, cells[rows])
-        # a search that was stopped may have missed that a row is possible
+        # a search that was cut short may have called a possible row impossible
         found.cost[rows] = np.where(n_wrong[rows] == 0, near.cost, np.inf)
         found.active[rows], found.gap[rows] = near.active, near.gap
     return Decoded(found.active, found.cost, found.gap, n_wrong, solver.group.sources.size)
@@ -134,7 +139,7 @@ def _solve(solver: GroupSolver, cells: NDArray[np.uint8]) -> Decoded:
 def decode_table(
     model: OrMixture, table: Table, *, solver: Solver = "auto", nearest: bool = False
 ) -> Iterator[Decoded]:
-    """Decode all rows of a table in order, a chunk at a time; its columns are matched with the sensors by name.
+    """Decode all rows of a table in order, one chunk at a time; its columns are matched with the sensors by name.
 
     >>> from bica.data.tables import open_table
     >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "yard"])
@@ -142,44 +147,20 @@ def decode_table(
     >>> [found.activity.astype(int).tolist() for found in decode_table(model, table)]
     [[[0, 1], [1, 0]]]
     """
-    places = _places(model.sensors, table.sensors)
+    places = places_of(model.sensors, table.sensors)
     return _decoded_chunks(Decoder(model, solver), table, places, nearest)
-
-
-def matched_rows(model: OrMixture, rows: Rows) -> Rows:
-    """The rows with their columns in the order of the model's sensors, matched by name.
-
-    >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "yard"])
-    >>> matched_rows(model, Rows.of([[1, 0]], sensors=["yard", "door"])).cells(2).tolist()
-    [[0, 1]]
-    """
-    return rows.of_sensors(_places(model.sensors, rows.sensors))
 
 
 def _decoded_chunks(decoder: Decoder, table: Table, places: NDArray[np.int64], nearest: bool) -> Iterator[Decoded]:
     everything = all_observed(places.size)
     chunks, n_rows = table.chunks(), 0
     while True:
-        with listening(lambda *_: None):  # the rows are counted, not the chunks
+        with listening(lambda *_: None):  # progress is reported by rows, not by chunks
             chunk = next(chunks, None)
         if chunk is None:
             return
-        seen = np.broadcast_to(everything, chunk.words.shape) if chunk.observed is None else chunk.observed
-        rows = Rows(chunk.words, seen).of_sensors(places)
+        observed = np.broadcast_to(everything, chunk.words.shape) if chunk.observed is None else chunk.observed
+        rows = Rows(chunk.words, observed).of_sensors(places)
         yield decoder.decode(rows.words, rows.seen, nearest=nearest)
         n_rows += len(rows.words)
         report("rows decoded", n_rows, None)
-
-
-def _places(sensors: tuple[str, ...], columns: tuple[str, ...]) -> NDArray[np.int64]:
-    """The column of each sensor; columns without names are in the order of the sensors."""
-    if len(columns) == len(sensors) and columns == numbered(len(columns)):
-        return np.arange(len(sensors))
-    place = {name: i for i, name in enumerate(columns)}
-    for name in sensors:
-        if name not in place:
-            raise DataError(f"the table has no column {name!r}, which the model watches; give a table with all sensors")
-    for name in columns:
-        if name not in sensors:
-            raise DataError(f"the table has a column {name!r} that the model does not know; leave it out")
-    return np.array([place[name] for name in sensors], dtype=np.int64)

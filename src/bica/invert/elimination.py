@@ -1,7 +1,7 @@
 """Sums over all activities of a group of any size, one source at a time.
 
 After some sources, all that matters of them is which sensors they switched on, and only as long as a later source may
-reach the same sensors. So the work goes with the number of different sets of such *open* sensors: at most 2 to the
+reach the same sensors. So the work grows with the number of different sets of such *open* sensors: at most 2 to the
 number of open sensors, at most 2 to the number of sources, and often far less.
 """
 
@@ -15,24 +15,24 @@ from numpy.typing import NDArray
 from bica.data.chunks import MISSING, packed
 from bica.invert.groups import Group
 from bica.kernels.bits import Words, group_equal
-from bica.kernels.decoding.elimination import add_chances, branch, look_ahead, look_back
+from bica.kernels.decoding.elimination import add_probabilities, branch, look_ahead, look_back
 
 Logs = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One source, with the sensors whose fate is sealed after it and those that later sources may still reach."""
+    """One source, with the sensors that are settled after it and those that later sources may still reach."""
 
     source: int
-    closing: NDArray[np.int64]
+    closing: NDArray[np.int64]  # sensors that no later source reaches
     still_open: NDArray[np.int64]
-    prospect: Logs  # (n_open, 3, 2): the log of the expected chance of a cell, given the sensor's state so far
+    prospect: Logs  # (n_open, 3, 2): the log of the expected probability of a cell, given the sensor's state so far
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The states before a step, and where the step leads: two branches a state, source off and on."""
+    """The states before a step, and where the step leads: two branches per state, source off and source on."""
 
     states: Words
     gain: Logs  # (2 n_states,)
@@ -41,9 +41,9 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """The outcome of summing over all activities, or over as many as were kept."""
+    """The sums over all activities, or over as many as were kept."""
 
-    log_total: Logs  # (n_rows,), of the odds of all activities together with the row
+    log_total: Logs  # (n_rows,), of the odds of all activities, each together with the row
     probability: NDArray[np.float64]  # (n_rows, n_sources), that each source is on; NaN where the row is impossible
     whole: NDArray[np.bool_]  # (n_rows,), whether nothing was left out
 
@@ -52,22 +52,22 @@ class Elimination:
     """The order in which the sources of a group are summed out, and the sums themselves."""
 
     def __init__(self, group: Group) -> None:
-        self.log_chance = -group.penalty
-        self.log_odds = -group.price
+        self.log_probability = -group.penalty
+        self.log_odds = -group.source_cost
         self.columns = packed(np.ascontiguousarray(group.mixing.T))
         self.steps = _steps(group)
 
     def start(self, n_rows: int) -> Words:
-        """One state a row: no sensor is on yet."""
+        """One state per row: no sensor is on yet."""
         states = np.zeros((n_rows, 1 + self.columns.shape[1]), np.uint64)
         states[:, 0] = np.arange(n_rows)
         return states
 
     def advance(self, step: Step, states: Words, cells: NDArray[np.uint8]) -> tuple[Layer, Words, Logs]:
-        """The step from these states, the states after it, and what may be expected of their open sensors."""
+        """The step from these states, the states after it, and what their open sensors promise."""
         branches, gain = np.empty((2 * len(states), states.shape[1]), np.uint64), np.empty(2 * len(states))
         odds = float(self.log_odds[step.source])
-        branch(states, self.columns[step.source], odds, step.closing, self.log_chance, cells, branches, gain)
+        branch(states, self.columns[step.source], odds, step.closing, self.log_probability, cells, branches, gain)
         outlook = np.empty(len(branches))
         look_ahead(branches, step.still_open, step.prospect, cells, outlook)
         alive = np.flatnonzero(np.isfinite(gain + outlook))
@@ -78,8 +78,8 @@ class Elimination:
         return Layer(states, gain, target), branches[first], outlook[first]
 
     def n_states(self, at_most: int) -> int | None:
-        """How many states there are in all steps together where every activity is possible; None if too many."""
-        cells, states, total = np.full((1, len(self.log_chance)), MISSING, np.uint8), self.start(1), 0
+        """How many states all steps have together where every activity is possible; None if more than ``at_most``."""
+        cells, states, total = np.full((1, len(self.log_probability)), MISSING, np.uint8), self.start(1), 0
         for step in self.steps:
             _, states, _ = self.advance(step, states, cells)
             total += len(states)
@@ -88,14 +88,14 @@ class Elimination:
         return total
 
     def sums(self, cells: NDArray[np.uint8], width: int | None = None) -> Sums:
-        """Sum over all activities behind each row of cells; of more than ``width`` states a row keep the likeliest."""
+        """Sum over all activities behind each row of cells; keep only the ``width`` likeliest states of a row."""
         states, value = self.start(len(cells)), np.zeros(len(cells))
         whole = np.ones(len(cells), dtype=bool)
         layers: list[tuple[Layer, Logs]] = []
         for step in self.steps:
             layer, states, outlook = self.advance(step, states, cells)
             before, value = value, np.empty(len(states))
-            add_chances(before.repeat(2) + layer.gain, layer.target, value)
+            add_probabilities(before.repeat(2) + layer.gain, layer.target, value)
             if width is not None and len(states) > width:
                 kept = _likeliest(states, value + outlook, width)
                 whole[states[~kept, 0].astype(np.int64)] = False
@@ -117,7 +117,7 @@ class Elimination:
 
 
 def _likeliest(states: Words, rank: Logs, width: int) -> NDArray[np.bool_]:
-    """The first ``width`` states of each row by falling rank; of equal ones those that were reached first."""
+    """Marks the ``width`` states of highest rank in each row; of equal ones those that were reached first."""
     order = np.lexsort([-rank, states[:, 0]])
     row = states[order, 0]
     place = np.arange(len(order)) - np.searchsorted(row, row)
@@ -134,7 +134,7 @@ def _cut(layer: Layer, kept: NDArray[np.bool_]) -> Layer:
 
 def _steps(group: Group) -> list[Step]:
     order = _order(group.mixing)
-    log_silence = -np.logaddexp(0.0, -group.price)  # log(1 - p)
+    log_silence = -np.logaddexp(0.0, -group.source_cost)  # log(1 - p)
     steps = []
     for place, source in enumerate(order):
         later = group.mixing[:, order[place + 1 :]]
@@ -146,16 +146,19 @@ def _steps(group: Group) -> list[Step]:
     return steps
 
 
-def _prospect(log_chance: Logs, log_silence: Logs) -> Logs:
-    """A sensor that is on stays on; one that is off is switched on by later sources, as if nothing else mattered."""
-    prospect = log_chance.copy()
+def _prospect(log_probability: Logs, log_silence: Logs) -> Logs:
+    """What an open sensor promises: one that is on stays on, one that is off may be switched on by later sources.
+
+    Sensors are treated as independent, which makes it an estimate.
+    """
+    prospect = log_probability.copy()
     stays, changes = log_silence[:, None], np.log(-np.expm1(log_silence))[:, None]
-    prospect[:, :, 0] = np.logaddexp(log_chance[:, :, 0] + stays, log_chance[:, :, 1] + changes)
+    prospect[:, :, 0] = np.logaddexp(log_probability[:, :, 0] + stays, log_probability[:, :, 1] + changes)
     return prospect
 
 
 def _order(mixing: NDArray[np.bool_]) -> list[int]:
-    """Take the source next that leaves the fewest sensors open, beginning with the narrowest one."""
+    """An order in which few sensors are open at a time: next comes the source that leaves the fewest open."""
     left = list(range(mixing.shape[1]))
     sources_left = mixing.sum(axis=1)
     is_open = np.zeros(len(mixing), dtype=bool)

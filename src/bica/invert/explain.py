@@ -15,7 +15,7 @@ from bica.errors import InfeasibleError, SettingError
 from bica.invert.decode import decode
 from bica.invert.elimination import Elimination
 from bica.invert.groups import Group, groups_of, shown_cost
-from bica.invert.posterior import log_chance, posterior
+from bica.invert.posterior import log_probability, posterior
 from bica.kernels.bits import Words
 from bica.kernels.decoding.elimination import merge_lists
 from bica.kernels.decoding.table import TIE
@@ -25,20 +25,20 @@ from bica.progress import report
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Activities with rising cost; among equal costs the fewest active sources first, then the smallest number."""
+    """Activities by rising cost; among equal costs those with the fewest active sources first, then by their bits."""
 
     cost: NDArray[np.float64]  # (n_kept,)
     activity: NDArray[np.bool_]  # (n_kept, n_sources)
 
     def over(self, sources: NDArray[np.int64], n_sources: int) -> Ranked:
-        """The same where the sources are some of many, the others off."""
+        """The same activities over all ``n_sources``; the other sources are off."""
         activity = np.zeros((len(self.cost), n_sources), dtype=bool)
         activity[:, sources] = self.activity
         return Ranked(self.cost, activity)
 
 
 def ranked(cost: NDArray[np.float64], activity: NDArray[np.bool_], k: int) -> Ranked:
-    """The first ``k`` in order; costs within ``TIE`` of the first of their kind are equal."""
+    """The best ``k`` activities in order; costs within ``TIE`` of the lowest among them count as equal."""
     order = np.argsort(cost, kind="stable")
     tie = np.empty(len(cost), np.int64)
     least = -np.inf
@@ -52,16 +52,16 @@ def ranked(cost: NDArray[np.float64], activity: NDArray[np.bool_], k: int) -> Ra
 
 
 def best_of_sums(left: Ranked, right: Ranked, k: int) -> Ranked:
-    """The best activities of two parts together, out of the best of each."""
+    """The best ``k`` activities of two parts together, from the best of each."""
     cost = (left.cost[:, None] + right.cost).ravel()
     activity = (left.activity[:, None] | right.activity).reshape(cost.size, -1)
     return ranked(cost, activity, k)
 
 
 def best_by_elimination(group: Group, cells: NDArray[np.uint8], k: int, at_most: int) -> Ranked | None:
-    """Sum up as in the chance of a row, but keep the ``k`` cheapest activities of every state in place of their sum.
+    """The ``k`` best activities, or None if that takes more than ``at_most`` states in all.
 
-    None if that takes more than ``at_most`` states in all.
+    As for the probability of a row, but every state keeps its ``k`` cheapest activities in place of their sum.
     """
     elimination = Elimination(group)
     states, n_sources, n_states = elimination.start(1), group.sources.size, 0
@@ -81,12 +81,12 @@ def best_by_elimination(group: Group, cells: NDArray[np.uint8], k: int, at_most:
 
 
 def best_by_partition(model: OrMixture, group: Group, row: Rows, k: int) -> Ranked:
-    """Decode, then split the other activities by the first source in which they differ, and decode each part.
+    """The ``k`` best activities by splitting: decode, then split the rest by the first source that differs.
 
-    A part is a model in which some sources are always on or always off. The cheapest activity of all parts is the
-    next one; its own part is split again.
+    A part is a model in which some sources are always on or always off, decoded by itself. The cheapest activity of all
+    parts is the next one; its own part is split again.
     """
-    parts = _Parts(model, group, row)
+    parts = _Partition(model, group, row)
     waiting = parts.split(None, frozenset())
     found: list[NDArray[np.bool_]] = []
     heapq.heapify(waiting)
@@ -100,10 +100,12 @@ def best_by_partition(model: OrMixture, group: Group, row: Rows, k: int) -> Rank
     return ranked(parts.cost(activity), activity, k)
 
 
-Part = tuple[float, int, int, NDArray[np.bool_], frozenset[int]]  # cost, order among equal ones, answer, fixed sources
+Candidate = tuple[
+    float, int, int, NDArray[np.bool_], frozenset[int]
+]  # cost, number of active sources, their bits, activity, fixed sources
 
 
-class _Parts:
+class _Partition:
     """Sets of activities that agree in some sources, each with its cheapest member."""
 
     def __init__(self, model: OrMixture, group: Group, row: Rows) -> None:
@@ -111,47 +113,47 @@ class _Parts:
         self.cells = row.of_sensors(group.sensors).cells(group.sensors.size)
         here = np.zeros(model.n_sensors, dtype=bool)
         here[group.sensors] = True
-        self.seen = row.seen & packed(here[None])
+        self.observed = row.seen & packed(here[None])
         self.alone = np.zeros(model.n_sources)
         self.alone[model.probability == 1] = 1.0
         self.alone[group.sources] = model.probability[group.sources]
 
     def cost(self, activity: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """What each activity costs in this group."""
+        """The cost of each activity in this group."""
         own, cells = activity[:, self.group.sources], self.cells.repeat(len(activity), axis=0)
-        price: NDArray[np.float64] = own @ self.group.price
-        return price + shown_cost(self.group.penalty, self.group.mixing, own, cells)
+        of_sources: NDArray[np.float64] = own @ self.group.source_cost
+        return of_sources + shown_cost(self.group.penalty, self.group.mixing, own, cells)
 
-    def split(self, activity: NDArray[np.bool_] | None, fixed: frozenset[int]) -> list[Part]:
-        """The parts that are left after ``activity``; all together if there is none yet."""
+    def split(self, activity: NDArray[np.bool_] | None, fixed: frozenset[int]) -> list[Candidate]:
+        """The parts that are left after ``activity``, each with its best activity; all in one if there is none yet."""
         if activity is None:
             return self._part(self.alone, fixed)
-        chances, parts = self.alone.copy(), []
-        chances[list(fixed)] = activity[list(fixed)]
+        probability, parts = self.alone.copy(), []
+        probability[list(fixed)] = activity[list(fixed)]
         for source in self.group.sources.tolist():
             if source not in fixed:
-                chances[source] = not activity[source]
+                probability[source] = not activity[source]
                 fixed = fixed | {source}
-                parts += self._part(chances, fixed)
-                chances[source] = activity[source]
+                parts += self._part(probability, fixed)
+                probability[source] = activity[source]
         return parts
 
-    def _part(self, chances: NDArray[np.float64], fixed: frozenset[int]) -> list[Part]:
-        model = OrMixture(self.model.mixing, chances, self.model.noise)
-        found = decode(model, self.row.words & self.seen, self.seen)
+    def _part(self, probability: NDArray[np.float64], fixed: frozenset[int]) -> list[Candidate]:
+        model = OrMixture(self.model.mixing, probability, self.model.noise)
+        found = decode(model, self.row.words & self.observed, self.observed)
         if not found.proven[0]:  # the search was cut short; the integer program never is
-            found = decode(model, self.row.words & self.seen, self.seen, solver="program")
+            found = decode(model, self.row.words & self.observed, self.observed, solver="program")
         if not found.feasible[0]:
             return []
         activity = found.activity[0]
         activity[self.model.probability == 1] = False
-        cost = round(float(self.cost(activity[None])[0]) / TIE) * TIE  # so that costs in a tie are equal
+        cost = round(float(self.cost(activity[None])[0]) / TIE) * TIE  # rounded, so that costs in a tie are equal
         spelled = int.from_bytes(np.packbits(activity, bitorder="little").tobytes(), "little")
         return [(cost, int(activity.sum()), spelled, activity, fixed)]
 
 
-MOST = 10_000  # explanations; more would be a table of all activities
-STATES = 1 << 21  # of elimination, times the explanations kept in each
+MOST_EXPLANATIONS = 10_000  # explanations; more would be a table of all activities
+ELIMINATION_STATES = 1 << 21  # times the explanations kept in each, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +163,10 @@ class Explanations:
     activity: NDArray[np.bool_]  # (n_found, n_sources)
     probability: NDArray[np.float64]  # (n_found,), of each given the row; an upper bound where ``exact`` is False
     rank: NDArray[np.int64]  # (n_found,), from 1; explanations that are equally likely share a rank
-    missed: NDArray[np.bool_]  # (n_found, n_sensors), which sensors would have failed to show what was there
-    false_alarm: NDArray[np.bool_]  # (n_found, n_sensors), which would have shown what was not there
-    source_probability: NDArray[np.float64]  # (n_sources,), of each source to be on, over all explanations
-    exact: bool  # whether the probabilities are; the order of the explanations always is
+    missed: NDArray[np.bool_]  # (n_found, n_sensors), which sensors would have missed an active source
+    false_alarm: NDArray[np.bool_]  # (n_found, n_sensors), which would have shown 1 without an active source
+    source_probability: NDArray[np.float64]  # (n_sources,), that each source is on, over all explanations
+    exact: bool  # whether the probabilities are exact; the order of the explanations always is
     more_ties: bool  # whether further explanations are as likely as the last one
 
 
@@ -172,8 +174,8 @@ def explain(model: OrMixture, words: Words, observed: Words | None = None, *, k:
     """Find the ``k`` most probable activities behind one row of bit sets, proven to be the best.
 
     Ties go to the fewest active sources, then to the smallest number that their bits spell. Parts of the model that
-    share no source are solved alone: by elimination of one source after another where that is cheap, otherwise by
-    splitting what is left after each explanation and decoding every part, some ``k`` times the number of sources.
+    share no source are solved separately: by elimination of one source after another where that is cheap, otherwise by
+    splitting what is left after each explanation and decoding every part, about ``k`` times the number of sources.
 
     >>> model = OrMixture([[1, 1, 0], [0, 1, 1]], [0.2, 0.1, 0.2])
     >>> found = explain(model, np.array([[3]], dtype=np.uint64), k=3)
@@ -184,22 +186,22 @@ def explain(model: OrMixture, words: Words, observed: Words | None = None, *, k:
     >>> found.probability.round(3), found.rank
     (array([0.471, 0.265, 0.118]), array([1, 2, 3]))
     """
-    if not 1 <= k <= MOST:
-        raise SettingError(f"k is {k}; ask for 1 to {MOST} explanations")
+    if not 1 <= k <= MOST_EXPLANATIONS:
+        raise SettingError(f"k is {k}; ask for 1 to {MOST_EXPLANATIONS} explanations")
     row = Rows.of_words(words, observed, model.n_sensors)
     if len(row.words) != 1:
         raise SettingError(f"one row is explained at a time, but {len(row.words)} were given")
-    chance = log_chance(model, row.words, row.seen)
-    if np.isinf(chance.value[0]):
+    total = log_probability(model, row.words, row.seen)
+    if np.isinf(total.value[0]):
         raise InfeasibleError(
             "no set of sources produces this row when sensors never err; use a model with noise, or leave out cells"
         )
     best = reduce(lambda left, right: best_of_sums(left, right, k + 1), _lists(model, row, k + 1))
-    return _told(model, row, best, float(chance.value[0]), bool(chance.exact[0]), k)
+    return _explanations(model, row, best, float(total.value[0]), bool(total.exact[0]), k)
 
 
 def _lists(model: OrMixture, row: Rows, k: int) -> list[Ranked]:
-    """The best activities of each part of the model, costs included, over all sources."""
+    """The best activities of each part of the model, over all sources."""
     settled = Ranked(np.zeros(1), (model.probability == 1)[None])
     return [settled, *(_best_of_group(model, group, row, k) for group in groups_of(model))]
 
@@ -208,34 +210,34 @@ def _best_of_group(model: OrMixture, group: Group, row: Rows, k: int) -> Ranked:
     cells = row.of_sensors(group.sensors).cells(group.sensors.size)
     if not group.mixing.any():
         return _unrelated(model, group, cells, k)
-    found = best_by_elimination(group, cells, k, STATES // k)
+    found = best_by_elimination(group, cells, k, ELIMINATION_STATES // k)
     return best_by_partition(model, group, row, k) if found is None else found.over(group.sources, model.n_sources)
 
 
 def _unrelated(model: OrMixture, group: Group, cells: NDArray[np.uint8], k: int) -> Ranked:
-    """No cell tells anything of these sources: each is on or off by itself."""
+    """The best activities of sources that no cell depends on: each is on or off independently."""
     penalty = group.penalty[np.arange(cells.shape[1]), cells[0], 0].sum()
     silent = Ranked(np.array([penalty]), np.zeros((1, model.n_sources), dtype=bool))
     either = [
-        Ranked(np.array([0.0, price]), np.array([[False], [True]])).over(np.array([source]), model.n_sources)
-        for source, price in zip(group.sources, group.price, strict=True)
+        Ranked(np.array([0.0, cost]), np.array([[False], [True]])).over(np.array([source]), model.n_sources)
+        for source, cost in zip(group.sources, group.source_cost, strict=True)
     ]
     return reduce(lambda left, right: best_of_sums(left, right, k), either, silent)
 
 
-def _told(model: OrMixture, row: Rows, best: Ranked, log_total: float, exact: bool, k: int) -> Explanations:
+def _explanations(model: OrMixture, row: Rows, best: Ranked, log_total: float, exact: bool, k: int) -> Explanations:
     changing = model.probability < 1
     log_joint = -best.cost + np.log1p(-model.probability[changing]).sum()
     kept = best.activity[:k]
-    on, seen = unpacked(row.words, model.n_sensors), unpacked(row.seen, model.n_sensors)
+    on, observed = unpacked(row.words, model.n_sensors), unpacked(row.seen, model.n_sensors)
     there = model.observe(kept)
     steps = np.diff(best.cost[:k], prepend=-np.inf) > TIE
     return Explanations(
         activity=kept,
         probability=np.minimum(np.exp(log_joint[:k] - log_total), 1.0),
         rank=np.maximum.accumulate(np.where(steps, np.arange(len(kept)) + 1, 1)),
-        missed=there & ~on & seen,
-        false_alarm=~there & on & seen,
+        missed=there & ~on & observed,
+        false_alarm=~there & on & observed,
         source_probability=posterior(model, row.words, row.seen).probability[0],
         exact=exact,
         more_ties=len(best.cost) > k and bool(best.cost[k] <= best.cost[k - 1] + TIE),

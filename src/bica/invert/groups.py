@@ -1,4 +1,4 @@
-"""The parts of a model that can be decoded alone, with the costs that every decoder minimises."""
+"""The parts of a model that can be decoded separately, with the costs that every decoder minimises."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bica.model.or_mixture import OrMixture
 def shown_cost(
     penalty: NDArray[np.float64], mixing: NDArray[np.bool_], activity: NDArray[np.bool_], cells: NDArray[np.uint8]
 ) -> NDArray[np.float64]:
-    """``-log`` of the chance of each row of cells, given the same row of ``activity``; infinite where impossible.
+    """``-log`` of the probability of each row of cells, given its row of ``activity``; infinite where impossible.
 
     ``penalty`` is (n_sensors, n_kinds, 2), by the cell shown and the sensor's true state.
 
@@ -36,27 +36,27 @@ class Solution:
 
     active: Words  # (n_rows, n_words), bit j is the group's source j; anything where the row is impossible
     cost: NDArray[np.float64]  # (n_rows,), infinite where no activity is possible, or none was found
-    gap: NDArray[np.float64]  # (n_rows,), how much cheaper an unknown activity could still be; 0: proven
+    gap: NDArray[np.float64]  # (n_rows,), how much cheaper an unknown activity could still be; 0 if proven
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """Sensors and sources that share nothing with the rest; sources that never change are left out.
 
-    The cost of an activity behind a row is the sum of the prices of its active sources and the penalties of
-    the row's cells. A penalty is infinite where a sensor never errs that way.
+    The cost of an activity behind a row is the sum of the costs of its active sources and of the penalties of the row's
+    cells. A penalty is infinite where a sensor never errs that way.
     """
 
     sensors: NDArray[np.int64]  # numbers in the model
     sources: NDArray[np.int64]  # numbers in the model, rising
     mixing: NDArray[np.bool_]  # (n_sensors, n_sources) of the group
-    price: NDArray[np.float64]  # (n_sources,), log((1 - p) / p)
+    source_cost: NDArray[np.float64]  # (n_sources,), log((1 - p) / p)
     penalty: NDArray[np.float64]  # (n_sensors, 3, 2), by the cell shown (0, 1 or missing) and the sensor's true state
 
     def solution(self, active: Words, cells: NDArray[np.uint8]) -> Solution:
-        """These activities, proven by their solver, with their cost behind each row of cells."""
+        """These activities, proven by their solver, with their cost for each row of cells."""
         activity = unpacked(active, self.sources.size)
-        cost: NDArray[np.float64] = activity @ self.price
+        cost: NDArray[np.float64] = activity @ self.source_cost
         for reached_by, penalty, shown in zip(self.mixing, self.penalty, cells.T, strict=True):
             state = activity @ reached_by  # on booleans, @ is exactly OR over ANDs
             cost += penalty[shown, state.astype(np.intp)]
@@ -70,33 +70,36 @@ class Group:
         return n_wrong
 
     def forgiving(self) -> Group:
-        """The same group, in which a cell that cannot be is only dearer than everything else together.
+        """The same group with a finite penalty for impossible cells, larger than all other costs together.
 
-        Its cheapest activity has the fewest impossible cells, and is the most probable of those that do.
+        Its cheapest activity has the fewest impossible cells, and is the most probable of those that have as few.
         """
         possible = np.where(np.isinf(self.penalty), 0.0, self.penalty)
-        dear = 1 + np.abs(self.price).sum() + possible.max(axis=(1, 2)).sum()
-        return replace(self, penalty=np.where(np.isinf(self.penalty), dear, self.penalty))
+        prohibitive = 1 + np.abs(self.source_cost).sum() + possible.max(axis=(1, 2)).sum()
+        return replace(self, penalty=np.where(np.isinf(self.penalty), prohibitive, self.penalty))
 
 
 def groups_of(model: OrMixture) -> Iterator[Group]:
-    """Split the model; sensors under a source that is always on are no longer moved by the others."""
+    """The groups of a model; the last one holds the sensors and sources that nothing connects.
+
+    Sensors under a source that is always on cannot be changed by the others.
+    """
     penalty = penalties(*model.noise.rates(model.n_sensors))
     covered = np.flatnonzero(model.mixing[:, model.probability == 1].any(axis=1))
     penalty[covered, :, 0] = penalty[covered, :, 1]
     mixing = model.mixing & changing(model)
     mixing[covered] = False
     with np.errstate(divide="ignore"):
-        price = np.log1p(-model.probability) - np.log(model.probability)
+        source_cost = np.log1p(-model.probability) - np.log(model.probability)
     settled = []
     for sensors, sources in connected_groups(mixing):
         if sources.size:
-            yield Group(sensors, sources, mixing[np.ix_(sensors, sources)], price[sources], penalty[sensors])
+            yield Group(sensors, sources, mixing[np.ix_(sensors, sources)], source_cost[sources], penalty[sensors])
         else:
             settled.extend(sensors.tolist())
-    unseen = np.flatnonzero(changing(model) & ~mixing.any(axis=0))
+    unreached = np.flatnonzero(changing(model) & ~mixing.any(axis=0))
     alone = np.array(settled, dtype=np.int64)
-    yield Group(alone, unseen, mixing[np.ix_(alone, unseen)], price[unseen], penalty[alone])
+    yield Group(alone, unreached, mixing[np.ix_(alone, unreached)], source_cost[unreached], penalty[alone])
 
 
 def changing(model: OrMixture) -> NDArray[np.bool_]:
@@ -105,15 +108,15 @@ def changing(model: OrMixture) -> NDArray[np.bool_]:
 
 
 def penalties(false_alarm: NDArray[np.float64], miss: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``-log`` of the chance of each cell (0, 1 or missing) given the sensor's true state: (n_sensors, 3, 2).
+    """``-log`` of the probability of each cell (0, 1 or missing) given the sensor's true state: (n_sensors, 3, 2).
 
     >>> penalties(np.array([0.0]), np.array([0.5])).round(2)[0]
     array([[0.  , 0.69],
            [ inf, 0.69],
            [0.  , 0.  ]])
     """
-    chance = np.ones((false_alarm.size, 3, 2))
-    chance[:, 0], chance[:, 1] = np.stack([1 - false_alarm, miss], 1), np.stack([false_alarm, 1 - miss], 1)
+    probability = np.ones((false_alarm.size, 3, 2))
+    probability[:, 0], probability[:, 1] = np.stack([1 - false_alarm, miss], 1), np.stack([false_alarm, 1 - miss], 1)
     assert MISSING == 2
     with np.errstate(divide="ignore"):
-        return np.abs(np.log(chance))  # a chance of 1 costs 0, not -0
+        return np.abs(np.log(probability))  # abs: a probability of 1 costs 0, not -0

@@ -22,21 +22,22 @@ from bica.model.distribution import TABLE_LIMIT, pattern_table
 from bica.model.or_mixture import OrMixture
 from bica.progress import report, tracked
 from bica.text import counted
-from bica.threads import in_threads, n_cores
+from bica.threads import ALL_CORES, in_threads, n_threads
 
 LATTICE_SENSORS = 20
 EXACT_STATES = 1 << 21  # of elimination, for one row: about a second; twenty sources never need more
 WIDTH = 1024  # states kept of each step where there are too many
 BATCH_STATES = 1 << 21  # of all rows that are eliminated together: some 100 MiB
 SMALLEST = 1e-250  # below this, numbers of a table have lost digits, or vanished
+TABLES_AT_ONCE = 4  # threads, for memory's sake; beyond the sensors of a lattice one
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSums:
-    """What is known of a group in each row."""
+    """The probability of each row of a group, and of its sources."""
 
-    log_chance: NDArray[np.float64]  # (n_rows,); where not exact, a lower bound
-    probability: NDArray[np.float64]  # (n_rows, n_sources)
+    log_probability: NDArray[np.float64]  # (n_rows,), of the row; a lower bound where not exact
+    probability: NDArray[np.float64]  # (n_rows, n_sources), that each source is on
     error: NDArray[np.float64]  # (n_rows, n_sources), estimated; 0 where exact
     exact: NDArray[np.bool_]  # (n_rows,)
 
@@ -44,11 +45,11 @@ class GroupSums:
 def group_sums(group: Group, cells: NDArray[np.uint8], *, shares: bool) -> GroupSums:
     """Sum over the activities behind each row of cells; without ``shares``, probabilities may be left out (NaN).
 
-    Up to 20 sensors by a table over all their sets, beyond by elimination of one source after another, exact as long
-    as it needs at most 2^21 states for a row. Otherwise up to 24 sensors by the table, and beyond by elimination that
-    keeps the 1024 likeliest states of each step. A probability is then off by at most the share of the row's chance
-    that was left out. That share is estimated by what a width of 512 leaves out of that of 1024, which is no less as
-    long as twice the width leaves out at most half.
+    Up to 20 sensors are summed by a table over all their sets, more by elimination of one source after another, exact
+    as long as it needs at most 2^21 states for a row. Otherwise the table serves up to 24 sensors, and beyond,
+    elimination keeps the 1024 likeliest states of each step. A posterior is then off by at most the share of the row's
+    probability that was left out. That share is estimated by what a width of 512 leaves out of the sum at 1024, which
+    is no less as long as doubling the width leaves out at most half as much.
     """
     if not group.mixing.any():
         return _unrelated(group, cells)
@@ -62,55 +63,59 @@ def group_sums(group: Group, cells: NDArray[np.uint8], *, shares: bool) -> Group
 
 
 def _unrelated(group: Group, cells: NDArray[np.uint8]) -> GroupSums:
-    """No source of the group moves any of its sensors."""
-    chance = -group.penalty[np.arange(cells.shape[1]), cells, 0].sum(axis=1)
+    """The sums of a group whose sources reach none of its sensors."""
+    log_probability = -group.penalty[np.arange(cells.shape[1]), cells, 0].sum(axis=1)
     shape = (len(cells), group.sources.size)
-    return GroupSums(chance, np.broadcast_to(_probability(group), shape), np.zeros(shape), np.ones(len(cells), bool))
+    return GroupSums(
+        log_probability, np.broadcast_to(_source_probability(group), shape), np.zeros(shape), np.ones(len(cells), bool)
+    )
 
 
 def _by_lattice(group: Group, cells: NDArray[np.uint8], *, shares: bool) -> GroupSums:
     order = np.lexsort(cells.T)
     lattice = _Lattice(group, np.ascontiguousarray(cells[order]))
-    chance = np.empty(len(cells))
-    chance[order] = lattice.chance()
+    of_row = np.empty(len(cells))
+    of_row[order] = lattice.probability()
     probability = np.full((len(cells), group.sources.size), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         if shares:
-            probability[order] = lattice.chance_with_each() * _probability(group) / chance[order, None]
-        log_chance = np.log(chance) - lattice.offset[cells, np.arange(cells.shape[1])].sum(axis=1)
-    found = GroupSums(log_chance, np.minimum(probability, 1.0), np.zeros_like(probability), np.ones(len(cells), bool))
-    return _with_tiny_rows(group, cells, found, np.flatnonzero(chance < SMALLEST))
+            probability[order] = lattice.probability_with_each() * _source_probability(group) / of_row[order, None]
+        log_probability = np.log(of_row) - lattice.offset[cells, np.arange(cells.shape[1])].sum(axis=1)
+    found = GroupSums(
+        log_probability, np.minimum(probability, 1.0), np.zeros_like(probability), np.ones(len(cells), bool)
+    )
+    return _with_tiny_rows(group, cells, found, np.flatnonzero(of_row < SMALLEST))
 
 
 def _with_tiny_rows(group: Group, cells: NDArray[np.uint8], found: GroupSums, tiny: NDArray[np.int64]) -> GroupSums:
-    """Rows whose chance is zero, or too small for a table to tell from zero, are looked at in logarithms."""
+    """The sums with the ``tiny`` rows, whose probability a table cannot tell from 0, done again in logarithms."""
     if tiny.size:
         elimination = Elimination(group)
         again = _by_elimination(group, elimination, cells[tiny], elimination.n_states(EXACT_STATES))
-        for part in ("log_chance", "probability", "error", "exact"):
+        for part in ("log_probability", "probability", "error", "exact"):
             getattr(found, part)[tiny] = getattr(again, part)
     return found
 
 
 class _Lattice:
-    """A table over all sets of sensors, from which the chance of every row is folded."""
+    """A table over all sets of sensors, from which the probability of every row is folded."""
 
     def __init__(self, group: Group, cells: NDArray[np.uint8]) -> None:
         silent = np.zeros(group.sensors.size)
         self.group, self.cells = group, cells
         self.offset = group.penalty.min(axis=2).T  # (3, n_sensors): the likelier state of a sensor weighs 1
         self.weight = np.exp(self.offset.T[:, :, None] - group.penalty)
-        self.hidden = pattern_table(group.mixing, _probability(group), silent, silent)
+        self.hidden = pattern_table(group.mixing, _source_probability(group), silent, silent)
 
-    def chance(self) -> NDArray[np.float64]:
-        """The chance of each row, apart from the offset of its cells."""
+    def probability(self) -> NDArray[np.float64]:
+        """The probability of each row, apart from the offset of its cells."""
         return self._folded(None)
 
-    def chance_with_each(self) -> NDArray[np.float64]:
-        """The same given that a source is on, for each of them: (n_rows, n_sources)."""
+    def probability_with_each(self) -> NDArray[np.float64]:
+        """The same given that a source is on, for each source: (n_rows, n_sources)."""
         sources = packed(np.ascontiguousarray(self.group.mixing.T))[:, 0].tolist()
-        n_threads = min(4, n_cores()) if self.group.sensors.size <= LATTICE_SENSORS else 1  # for memory's sake
-        columns = list(tracked(in_threads(self._folded, sources, n_threads), "weighing sources", len(sources)))
+        n_jobs = min(TABLES_AT_ONCE, n_threads(ALL_CORES)) if self.group.sensors.size <= LATTICE_SENSORS else 1
+        columns = list(tracked(in_threads(self._folded, sources, n_jobs), "weighing sources", len(sources)))
         return np.stack(columns, axis=1)
 
     def _folded(self, source: int | None) -> NDArray[np.float64]:
@@ -127,13 +132,13 @@ def _by_elimination(
     group: Group, elimination: Elimination, cells: NDArray[np.uint8], n_states: int | None
 ) -> GroupSums:
     width = None if n_states is not None else WIDTH
-    a_batch = max(1, BATCH_STATES // (n_states or WIDTH * group.sources.size))
+    n_together = max(1, BATCH_STATES // (n_states or WIDTH * group.sources.size))
     parts = []
-    for start in range(0, len(cells), a_batch):
+    for start in range(0, len(cells), n_together):
         report("summing over activities, rows", start, len(cells))
-        parts.append(_of_batch(elimination, cells[start : start + a_batch], width))
+        parts.append(_of_batch(elimination, cells[start : start + n_together], width))
     report("summing over activities, rows", len(cells), len(cells))
-    silence = np.logaddexp(0.0, -group.price).sum()
+    silence = np.logaddexp(0.0, -group.source_cost).sum()
     return GroupSums(
         np.concatenate([sums.log_total for sums, _ in parts]) - silence if parts else np.empty(0),
         np.concatenate([np.empty((0, group.sources.size))] + [sums.probability for sums, _ in parts]),
@@ -154,33 +159,33 @@ def _of_batch(
     return sums, error
 
 
-def _probability(group: Group) -> NDArray[np.float64]:
-    return expit(-group.price)
+def _source_probability(group: Group) -> NDArray[np.float64]:
+    return expit(-group.source_cost)
 
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """The chance of each source to be on in each row, given what the sensors showed."""
+    """The probability that each source was on in each row, given what the sensors showed."""
 
     probability: NDArray[np.float64]  # (n_rows, n_sources); NaN where the model cannot produce the row
-    error: NDArray[np.float64]  # (n_rows, n_sources), how far off it may be, by estimate; 0 where exact
+    error: NDArray[np.float64]  # (n_rows, n_sources), estimate of how far off it may be; 0 where exact
     exact: NDArray[np.bool_]  # (n_rows, n_sources)
 
 
 @dataclass(frozen=True, slots=True)
-class LogChance:
-    """The log of the chance of each row."""
+class LogProbability:
+    """The log of the probability of each row."""
 
     value: NDArray[np.float64]  # (n_rows,), minus infinity where the model cannot produce the row
     exact: NDArray[np.bool_]  # (n_rows,), False where the value is a lower bound
 
 
 def posterior(model: OrMixture, words: Words, observed: Words | None = None) -> Posterior:
-    """Tell how likely each source was on, given the row; cells that were not observed may be anything.
+    """The probability that each source was on, given the row; cells that were not observed may be anything.
 
     Exact for every part of the model of up to 20 connected sensors, and for wider ones as long as few of their sets
-    have to be told apart (2^21, which twenty sources never need). Beyond, only the likeliest activities are summed up;
-    ``exact`` tells where, and ``error`` how far off that may be. Equal rows are looked at once. A row that the model
+    have to be told apart (2^21, which twenty sources never need). Beyond, only the likeliest activities are summed;
+    ``exact`` says where, and ``error`` how far off that may be. Equal rows are computed once. A row that the model
     cannot produce has no posterior: it is NaN, and a warning counts such rows.
 
     >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
@@ -195,39 +200,39 @@ def posterior(model: OrMixture, words: Words, observed: Words | None = None) -> 
     if n_impossible:
         warnings.warn(
             f"the model cannot produce {counted(n_impossible, 'row')} of {len(number)}, so that the posterior there "
-            "is NaN; fit with noise to give every row a chance",
+            "is NaN; fit with noise to make every row possible",
             BicaWarning,
             stacklevel=2,
         )
     return Posterior(found.probability[number], found.error[number], found.exact[number])
 
 
-def log_chance(model: OrMixture, words: Words, observed: Words | None = None) -> LogChance:
-    """The log of the chance of each row, exact or a lower bound under the same conditions as ``posterior``.
+def log_probability(model: OrMixture, words: Words, observed: Words | None = None) -> LogProbability:
+    """The log of the probability of each row, exact or a lower bound under the same conditions as ``posterior``.
 
     >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
-    >>> np.exp(log_chance(model, np.arange(4, dtype=np.uint64)[:, None]).value).round(6)
+    >>> np.exp(log_probability(model, np.arange(4, dtype=np.uint64)[:, None]).value).round(6)
     array([0.4, 0.1, 0. , 0.5])
     """
     rows = Rows.of_words(words, observed, model.n_sensors)
     first, number = rows.distinct()
     value, exact = np.zeros(len(first)), np.ones(len(first), dtype=bool)
     for _, sums, pattern in _groups(model, rows.pick(first), shares=False):
-        value += sums.log_chance[pattern]
+        value += sums.log_probability[pattern]
         exact &= sums.exact[pattern]
-    return LogChance(value[number], exact[number] | np.isinf(value[number]))
+    return LogProbability(value[number], exact[number] | np.isinf(value[number]))
 
 
 def _of_distinct(model: OrMixture, rows: Rows) -> tuple[Posterior, NDArray[np.bool_]]:
     """The posterior of each row, and whether the model can produce it."""
-    probability = np.repeat(model.probability[None], len(rows.words), axis=0)  # what never changes stays so
+    probability = np.repeat(model.probability[None], len(rows.words), axis=0)  # sources that never change keep theirs
     error, exact = np.zeros_like(probability), np.ones(probability.shape, dtype=bool)
     possible = np.ones(len(rows.words), dtype=bool)
     for group, sums, pattern in _groups(model, rows, shares=True):
         probability[:, group.sources] = sums.probability[pattern]
         error[:, group.sources] = sums.error[pattern]
         exact[:, group.sources] = sums.exact[pattern][:, None]
-        possible &= np.isfinite(sums.log_chance[pattern])
+        possible &= np.isfinite(sums.log_probability[pattern])
     probability[~possible], error[~possible], exact[~possible] = np.nan, 0.0, True
     return Posterior(probability, error, exact), possible
 

@@ -19,7 +19,7 @@ from bica.kernels.decoding.puzzle import Network
 from bica.kernels.decoding.search import search_rows
 from bica.kernels.decoding.table import TIE, add_source, decode_cells, fold_keys
 from bica.progress import tracked
-from bica.threads import in_threads
+from bica.threads import ALL_CORES, in_threads
 
 TABLE_SENSORS = 24
 TABLE_WORDS = 1 << 25  # 256 MiB of costs and activities: 64 sources on 24 sensors, 1984 on 20
@@ -33,7 +33,7 @@ def fits_table(group: Group) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LatticeTable:
-    """What it costs to switch on exactly a set of sensors, and who is then active, indexed by the set."""
+    """The least cost of switching on exactly a set of sensors, and the sources that do it, indexed by the set."""
 
     group: Group
     cost: NDArray[np.float64]  # (2^n_sensors,), infinite where no activity switches on exactly this set
@@ -47,8 +47,8 @@ class LatticeTable:
         active = np.zeros((1 << n_sensors, n_words(n_sources)), np.uint64)
         cost[0] = 0.0
         columns = packed(np.ascontiguousarray(group.mixing.T))[:, 0].tolist()
-        for source, (sensors, price) in enumerate(zip(columns, group.price.tolist(), strict=True)):
-            add_source(cost, active, sensors, source, price)
+        for source, (sensors, source_cost) in enumerate(zip(columns, group.source_cost.tolist(), strict=True)):
+            add_source(cost, active, sensors, source, source_cost)
         return cls(group, cost, active)
 
     def solve(self, cells: NDArray[np.uint8]) -> Solution:
@@ -68,7 +68,7 @@ class LatticeTable:
             decode_cells(self.cost, self.active, self.group.penalty, sorted_cells[rows], best[rows], least[rows])
 
         halves = _halves(sorted_cells)
-        for _ in tracked(in_threads(decode, halves), "decoding distinct rows", len(halves)):
+        for _ in tracked(in_threads(decode, halves, ALL_CORES), "decoding distinct rows", len(halves)):
             pass
         active, cost = np.empty_like(best), np.empty_like(least)
         active[order], cost[order] = best, least
@@ -81,17 +81,17 @@ def _halves(cells: NDArray[np.uint8]) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(cuts) if stop > start]
 
 
-NODES = 20_000  # of each connected part of a row, after which its gap is reported
-ROWS_A_PIECE = 256
+MOST_NODES = 20_000  # of the search in each connected part of a row; then it is cut short and reports its gap
+ROWS_PER_PIECE = 256
 
 
-def solve_by_search(group: Group, cells: NDArray[np.uint8], n_nodes: int = NODES) -> Solution:
+def solve_by_search(group: Group, cells: NDArray[np.uint8], n_nodes: int = MOST_NODES) -> Solution:
     """The cheapest activity behind each row of cells, found by deciding one source after the other.
 
-    In a row, sources that can only gain or only lose are decided first, those that another can stand in for are
-    left out, and what remains falls into parts. Each part is searched depth first, with a bound from the dual of
-    its linear relaxation: microseconds in sparse networks, at worst exponential. A part that is not done after
-    ``n_nodes`` nodes leaves a gap. Ties are broken as in the table.
+    In a row, sources that can only gain or only lose are decided first, those that another can replace are left out,
+    and what remains falls into parts. Each part is searched depth first, with a bound from the dual of its linear
+    relaxation: microseconds in sparse networks, at worst exponential. A part that is not finished after ``n_nodes``
+    nodes leaves a gap. Ties are broken as in the table.
     """
     network = _network(group)
     cells = np.ascontiguousarray(cells)
@@ -101,8 +101,8 @@ def solve_by_search(group: Group, cells: NDArray[np.uint8], n_nodes: int = NODES
     def search(rows: slice) -> None:
         search_rows(network, group.penalty, cells[rows], n_nodes, active[rows], cost[rows], gap[rows])
 
-    pieces = [slice(start, start + ROWS_A_PIECE) for start in range(0, len(cells), ROWS_A_PIECE)]
-    for _ in tracked(in_threads(search, pieces), "searching pieces of rows", len(pieces)):
+    pieces = [slice(start, start + ROWS_PER_PIECE) for start in range(0, len(cells), ROWS_PER_PIECE)]
+    for _ in tracked(in_threads(search, pieces, ALL_CORES), "searching pieces of rows", len(pieces)):
         pass
     return Solution(active, cost, gap)
 
@@ -111,14 +111,14 @@ def _network(group: Group) -> Network:
     source, sensor = np.nonzero(group.mixing.T)
     first_sensor = np.append(0, np.cumsum(group.mixing.sum(axis=0)))
     first_source = np.append(0, np.cumsum(group.mixing.sum(axis=1)))
-    return Network(first_sensor, sensor, first_source, source[np.argsort(sensor, kind="stable")], group.price)
+    return Network(first_sensor, sensor, first_source, source[np.argsort(sensor, kind="stable")], group.source_cost)
 
 
 SCALE = 1024.0  # HiGHS stops within 1e-6 of the optimum whatever the relative gap; this makes it 1e-9
 
 
 def solve_by_program(group: Group, cells: NDArray[np.uint8]) -> Solution:
-    """A cheapest activity behind each row of cells, with ties left to the solver.
+    """A cheapest activity behind each row of cells; which one of equally cheap ones is left to HiGHS.
 
     Each row is one integer program for HiGHS: usually milliseconds, at worst exponential time. Where sensors never
     err it is the paper's program of the zero-error case, otherwise that of the noisy one.
@@ -132,64 +132,64 @@ def solve_by_program(group: Group, cells: NDArray[np.uint8]) -> Solution:
 def _cheapest(group: Group, penalty: NDArray[np.float64]) -> NDArray[np.bool_]:
     """A cheapest activity, given the penalty of each sensor's two states: (n_sensors, 2)."""
     quiet, on = np.isinf(penalty[:, 1]), np.isinf(penalty[:, 0])
-    # the paper's zero-error case, sensor by sensor: who reaches one that must be quiet is off
+    # the paper's zero-error case, sensor by sensor: a source that reaches one that must be quiet is off
     activity = np.logical_not(group.mixing[quiet].any(axis=0))
     links = group.mixing[:, activity]
     if not activity.any() or not links[on].any(axis=1).all():
         return np.zeros_like(activity)
     open_sensors = ~quiet & ~on & (penalty[:, 0] != penalty[:, 1])
     gain = penalty[open_sensors, 1] - penalty[open_sensors, 0]
-    activity[activity] = _solve(group.price[activity], gain, links[open_sensors], links[on])
+    activity[activity] = _solve(group.source_cost[activity], gain, links[open_sensors], links[on])
     return activity
 
 
 def _solve(
-    price: NDArray[np.float64],
+    source_cost: NDArray[np.float64],
     penalty: NDArray[np.float64],
     links: NDArray[np.bool_],
     required: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """Minimise price @ y + penalty @ x, where x is the OR of the y of its links and each required row has an active y.
+    """Minimise source_cost @ y + penalty @ x, where x is the OR of its linked y and every required row has an active y.
 
     The paper's alpha, the errors of the sensors, is x or 1 - x once a cell is known.
     """
     found = milp(
-        SCALE * np.concatenate([price, penalty]),
-        integrality=np.repeat([1, 0], [price.size, penalty.size]),
+        SCALE * np.concatenate([source_cost, penalty]),
+        integrality=np.repeat([1, 0], [source_cost.size, penalty.size]),
         bounds=Bounds(0, 1),
         constraints=_or_constraints(links, required),
         options={"mip_rel_gap": 0},
     )
     if found.x is None or found.status != 0:
-        raise LimitError(f"the integer program of {price.size} sources was not solved: {found.message}")
-    return found.x[: price.size] > 0.5
+        raise LimitError(f"the integer program of {source_cost.size} sources was not solved: {found.message}")
+    return found.x[: source_cost.size] > 0.5  # HiGHS returns whole numbers up to rounding
 
 
 def _or_constraints(links: NDArray[np.bool_], required: NDArray[np.bool_]) -> LinearConstraint:
     """Rows over (y, x): the paper's x <= sum g y and n x >= sum g y, and sum g y >= 1 where x must be 1.
 
-    The second is split into x >= y for each link, which says the same of integers, and makes x one where y is one.
+    The second is split into x >= y for each link: the same for integers, and it makes a continuous x 1 where y is 1.
     """
     n_sensors = len(links)
     sensor, source = np.nonzero(links)
-    each_sensor, each_link = _one_a_row(np.arange(n_sensors), n_sensors), _one_a_row(sensor, n_sensors)
+    each_sensor, each_link = _one_per_row(np.arange(n_sensors), n_sensors), _one_per_row(sensor, n_sensors)
     blocks = [
         [csr_array(links.astype(float)), -each_sensor],
-        [-_one_a_row(source, links.shape[1]), each_link],
+        [-_one_per_row(source, links.shape[1]), each_link],
         [csr_array(required.astype(float)), csr_array((len(required), n_sensors))],
     ]
     least = np.repeat([0.0, 1.0], [n_sensors + sensor.size, len(required)])
     return LinearConstraint(vstack([hstack(block) for block in blocks], format="csr"), least, np.inf)
 
 
-def _one_a_row(columns: NDArray[np.int64], n_columns: int) -> csr_array[np.float64]:
+def _one_per_row(columns: NDArray[np.int64], n_columns: int) -> csr_array[np.float64]:
     rows = np.arange(columns.size)
     return csr_array((np.ones(columns.size), (rows, columns)), shape=(columns.size, n_columns))
 
 
 Solver = Literal["auto", "table", "search", "program", "zero-error"]
-SMALL_TABLE = 1 << 22  # cells visited in some milliseconds: not worth a second thought
-SEARCH_STEPS = 40  # passes over the edges of the network that a row takes on average, each edge like a cell of a table
+SMALL_TABLE = 1 << 22  # cells, visited in some milliseconds: always cheap enough
+SEARCH_PASSES = 40  # over the edges of the network that a row takes on average; an edge takes as long as a table's cell
 
 
 class GroupSolver:
@@ -209,12 +209,12 @@ class GroupSolver:
         return self._solve(self.group, cells)
 
     def nearest(self, cells: NDArray[np.uint8]) -> Solution:
-        """The activity behind each row that leaves the fewest impossible cells, a cheapest one of those."""
+        """The activity behind each row with the fewest impossible cells, and a cheapest one of those."""
         return self._solve(self.group.forgiving(), cells)
 
     def _solve(self, group: Group, cells: NDArray[np.uint8]) -> Solution:
-        if not group.mixing.any():  # no cell tells anything: what is likelier than not is on
-            return group.solution(packed(np.tile(group.price < -TIE, (len(cells), 1))), cells)
+        if not group.mixing.any():  # no cell depends on these sources: those likelier on than off are on
+            return group.solution(packed(np.tile(group.source_cost < -TIE, (len(cells), 1))), cells)
         if self.solver == "program":
             return solve_by_program(group, cells)
         if self.solver == "table" or (self.solver != "search" and self._table_is_cheaper(len(cells))):
@@ -227,7 +227,7 @@ class GroupSolver:
             return False
         n_sensors, n_sources = self.group.mixing.shape
         passes = min(n_rows, n_sensors) + (n_sources if self._table is None else 0)
-        by_search = n_rows * SEARCH_STEPS * int(self.group.mixing.sum())
+        by_search = n_rows * SEARCH_PASSES * int(self.group.mixing.sum())
         return bool(passes << n_sensors <= max(SMALL_TABLE, by_search))
 
     def _by_table(self, group: Group, cells: NDArray[np.uint8]) -> Solution:
@@ -236,7 +236,7 @@ class GroupSolver:
         return replace(self._table, group=group).solve(cells)
 
     def _completed(self, group: Group, found: Solution, cells: NDArray[np.uint8]) -> Solution:
-        """What the search left open is settled by the table, where there can be one."""
+        """The solution with the rows that the search left open settled by the table, where one fits."""
         rows = np.flatnonzero(found.gap > TIE)
         if rows.size and fits_table(group):
             by_table = self._by_table(group, cells[rows])

@@ -1,9 +1,9 @@
-"""What is to be said of rows that were hard, in one sentence each."""
+"""Sentences about rows that could not be decoded or summed exactly."""
 
 import numpy as np
 
 from bica.invert.decode import Decoded
-from bica.invert.posterior import LogChance, Posterior
+from bica.invert.posterior import LogProbability, Posterior
 
 SHOWN_ROWS = 5
 
@@ -23,7 +23,7 @@ def approximate(found: Posterior) -> str:
     """How many posteriors are approximate, and by how much they may be off."""
     return (
         f"{(~found.exact).sum()} of {found.exact.size} posteriors are approximate, off by about "
-        f"{np.nanmax(found.error):.2g} at most: too many columns hang together to sum over all activities"
+        f"{np.nanmax(found.error):.2g} at most: too many columns are connected to sum over all activities"
     )
 
 
@@ -35,9 +35,9 @@ def unproven(found: Decoded) -> str:
     )
 
 
-def lower_bounds(chance: LogChance) -> str:
-    """For how many rows the chance is only bounded from below."""
+def lower_bounds(rows: LogProbability) -> str:
+    """For how many rows the log-likelihood is only bounded from below."""
     return (
-        f"the log-likelihood of {(~chance.exact).sum()} of {len(chance.exact)} rows is a lower bound: too many columns "
-        "hang together to sum over all activities"
+        f"the log-likelihood of {(~rows.exact).sum()} of {len(rows.exact)} rows is a lower bound: too many columns "
+        "are connected to sum over all activities"
     )

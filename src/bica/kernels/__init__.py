@@ -1,1 +1,1 @@
-"""Compiled loops: arrays in, arrays out; no names, no options, no checks."""
+"""Compiled loops, grouped by who uses them: arrays in, arrays out; no names, no options, no checks."""

@@ -8,10 +8,14 @@ from bica.kernels.compiled import compiled
 Words = NDArray[np.uint64]
 Cells = NDArray[np.uint8]
 
+HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio
+HASH_SHIFT = np.uint64(29)  # brings the high bits, which are mixed best, down to the low ones
+LEAST_SLOTS, SLOTS_PER_ROW = 16, 2  # of a hash table: at most half full, so that a free slot is near
+
 
 @compiled
 def split_bits(stream: NDArray[np.uint64], n_columns: int, words: Words) -> None:
-    """Cut one long bit set into rows of ``n_columns`` bits each; ``stream`` has a word to spare at its end."""
+    """Cut one long bit set into rows of ``n_columns`` bits each; ``stream`` has a spare word at its end."""
     for row in range(words.shape[0]):
         for word in range(words.shape[1]):
             place = row * n_columns + 64 * word
@@ -25,7 +29,7 @@ def split_bits(stream: NDArray[np.uint64], n_columns: int, words: Words) -> None
 
 @compiled
 def pack_columns(columns: Cells, words: Words) -> None:
-    """Set bit ``i % 64`` of ``words[row, i // 64]`` where ``columns[i, row]`` is 1; they hold 0 and 1 only."""
+    """Set bit ``i % 64`` of ``words[row, i // 64]`` where ``columns[i, row]`` is 1; ``columns`` holds 0 and 1 only."""
     for column in range(columns.shape[0]):
         word, shift = column // 64, np.uint64(column % 64)
         for row in range(columns.shape[1]):
@@ -73,10 +77,11 @@ def count_into_histogram(words: NDArray[np.uint64], histogram: NDArray[np.float6
 
 @compiled
 def _slot(keys: Words, row: int, n_slots: int) -> np.int64:
+    """The slot of a hash table in which a row is looked for first; ``n_slots`` is a power of 2."""
     mixed = np.uint64(0)
     for word in range(keys.shape[1]):
-        mixed = (mixed ^ keys[row, word]) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(29)
+        mixed = (mixed ^ keys[row, word]) * HASH_FACTOR
+        mixed ^= mixed >> HASH_SHIFT
     return np.int64(mixed & np.uint64(n_slots - 1))
 
 
@@ -92,10 +97,10 @@ def _same(keys: Words, row: int, other: int) -> bool:
 def group_equal(keys: Words, first: NDArray[np.int64], group: NDArray[np.int64]) -> int:
     """Number the distinct rows of ``keys`` as they appear; return how many there are.
 
-    ``group[row]`` becomes the number of its distinct row, ``first[number]`` the row where it stood first.
+    ``group[row]`` becomes the number of its distinct row, ``first[number]`` the first row that is equal to it.
     """
-    size = 16
-    while size < 2 * keys.shape[0]:
+    size = LEAST_SLOTS
+    while size < SLOTS_PER_ROW * keys.shape[0]:
         size *= 2
     slots = np.full(size, -1, np.int64)
     n_groups = 0
@@ -115,7 +120,7 @@ def group_equal(keys: Words, first: NDArray[np.int64], group: NDArray[np.int64])
 def group_small(
     words: NDArray[np.uint64], place: NDArray[np.int64], first: NDArray[np.int64], group: NDArray[np.int64]
 ) -> int:
-    """As ``group_equal`` for words that are indices into ``place``, which is all -1; distinct ones rise."""
+    """Like ``group_equal`` for words that index ``place``, all -1 before; distinct words are numbered as they rise."""
     for row in range(words.size):
         if place[words[row]] < 0:
             place[words[row]] = row

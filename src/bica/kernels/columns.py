@@ -1,4 +1,4 @@
-"""Columns of a binary table as bit sets over its rows: what is cheap there is expensive on rows, and the other way."""
+"""Columns of a binary table as bit sets over its rows: cheap where whole columns are compared, dear for single rows."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ def count_bits(word: np.uint64) -> np.uint64:
 
 @compiled
 def transpose_bits(words: Words, columns: Words) -> None:
-    """Set bit ``row % 64`` of ``columns[i, row // 64]`` where bit ``i`` of the row is set; time goes with the ones."""
+    """Set bit ``row % 64`` of ``columns[i, row // 64]`` where bit ``i`` of the row is set; time grows with the ones."""
     for row in range(words.shape[0]):
         place, bit = row // 64, np.uint64(1) << np.uint64(row % 64)
         for word in range(words.shape[1]):
@@ -33,7 +33,7 @@ def transpose_bits(words: Words, columns: Words) -> None:
 
 @compiled
 def add_bit_weights(words: Words, weights: NDArray[np.float64], totals: NDArray[np.float64]) -> None:
-    """Add the weight of every row to the totals of the columns whose bits are set; time goes with the ones."""
+    """Add the weight of every row to the totals of the columns whose bits are set; time grows with the ones."""
     for row in range(words.shape[0]):
         for word in range(words.shape[1]):
             left = words[row, word]
@@ -47,9 +47,9 @@ def add_bit_weights(words: Words, weights: NDArray[np.float64], totals: NDArray[
 def add_common_bits(
     left: Words, right: Words, half: bool, scale: float, lines: NDArray[np.int64], counts: Square
 ) -> None:
-    """Add ``scale`` times the number of rows that two columns share to ``counts[i, k]``, for the lines ``i``.
+    """Add ``scale`` times the number of rows that columns i and k share to ``counts[i, k]``, for every i of ``lines``.
 
-    Where both are the same table ``half`` is enough: only ``k <= i`` is counted.
+    With ``half``, for two equal tables, only ``k <= i`` is counted.
     """
     for i in lines:
         for k in range(i + 1 if half else right.shape[0]):
@@ -63,7 +63,7 @@ def add_common_bits(
 def block_histogram(
     columns: Words, places: NDArray[np.int64], weights: NDArray[np.float64], histogram: NDArray[np.float64]
 ) -> None:
-    """Add the weight of every row to the cell that its bits in a few columns name."""
+    """Add the weight of every row to the cell of the histogram that its bits in the columns ``places`` spell."""
     for word in range(columns.shape[1]):
         for bit in range(min(64, weights.size - 64 * word)):
             cell = np.int64(0)

@@ -1,6 +1,6 @@
-"""The exact test of a 2 x 2 table."""
+"""Fisher's exact test of two binary columns."""
 
-from math import exp, lgamma
+from math import exp, lgamma, log, log1p, pi
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,33 +8,108 @@ from numpy.typing import NDArray
 from bica.kernels.compiled import compiled
 
 Counts = NDArray[np.float64]
+NEGLIGIBLE = 1e-17  # of a sum: a smaller term does not change a double
+WORTH_TESTING = 1.5  # standard deviations above the expected count below which no pair is tested exactly
+FIRST_ROOM = 1024  # pairs; arrays that are full are doubled
+
+
+# The probability that k of the ``first`` ones fall on the ``second`` ones is a ratio of three binomial ones,
+#
+#     b(k; first, p) b(second - k; total - first, p) / b(second; total, p),    p = second / total,
+#
+# and log b(x; n, p) = s(n) - s(x) - s(n - x) - d(x, np) - d(n - x, nq) + log(n / (2 pi x (n - x))) / 2 with the error s
+# of Stirling's formula and the deviance d(x, m) = x log(x / m) + m - x (Loader, Fast and accurate computation of
+# binomial probabilities, 2000). Every part is small, so this stays exact beyond 10^12 rows, where differences of log
+# factorials, themselves as large as the counts, have lost all digits.
+#
+# The terms of the tail are added one by one. After MOST_TERMS of them the sum is smooth (its standard deviation is
+# above 10^4), and the Euler-Maclaurin formula gives the rest: an integral, by Gauss's rule on panels, and two
+# corrections.
+MOST_TERMS = 1 << 17
+PANELS = 32
+LOG_NEGLIGIBLE = -45.0  # of a term, relative to the first one of the integral
+NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
 @compiled
-def _log_choose(n: float, k: float) -> float:
-    return lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0)
+def _stirling_error(n: float) -> float:
+    """The log of the factorial of ``n``, less Stirling's formula."""
+    if n < 16.0:
+        return lgamma(n + 1.0) - (n + 0.5) * log(n) + n - 0.5 * log(2.0 * pi)
+    square = n * n
+    return (1.0 / 12.0 - (1.0 / 360.0 - (1.0 / 1260.0 - 1.0 / (1680.0 * square)) / square) / square) / n
+
+
+@compiled
+def _deviance(x: float, mean: float) -> float:
+    """How unlikely a count ``x`` is for its mean: x log(x / mean) + mean - x."""
+    if abs(x - mean) >= 0.1 * (x + mean):
+        return x * log(x / mean) + mean - x
+    ratio = (x - mean) / (x + mean)
+    total, power = (x - mean) * ratio, 2.0 * x * ratio
+    for k in range(3, 20, 2):  # the series of the logarithm, each term at most a hundredth of the one before
+        power *= ratio * ratio
+        total += power / k
+    return total
+
+
+@compiled
+def _log_binomial(x: float, n: float, p: float, q: float) -> float:
+    """The log of the probability of ``x`` ones among ``n``; ``q`` is 1 - ``p``."""
+    if x <= 0.0:
+        return n * log1p(-p)
+    if x >= n:
+        return n * log1p(-q)
+    parts = _stirling_error(n) - _stirling_error(x) - _stirling_error(n - x)
+    return parts - _deviance(x, n * p) - _deviance(n - x, n * q) + 0.5 * log(n / (2.0 * pi * x * (n - x)))
+
+
+@compiled
+def _log_term(k: float, first: float, second: float, total: float) -> float:
+    """The log of the probability that shuffled columns are on together exactly ``k`` times."""
+    p, q = second / total, (total - second) / total
+    both = _log_binomial(k, first, p, q) + _log_binomial(second - k, total - first, p, q)
+    return both - _log_binomial(second, total, p, q)
 
 
 @compiled
 def _short_tail(both: float, first: float, second: float, total: float, most: float) -> float:
-    """Terms from ``both`` on, each smaller than the one before."""
-    log_term = _log_choose(first, both) + _log_choose(total - first, second - both) - _log_choose(total, second)
-    term = tail = exp(log_term)
-    k = both
-    while k < most and term > 1e-17 * tail:
-        term *= (first - k) * (second - k) / ((k + 1.0) * (total - first - second + k + 1.0))
+    """The sum of the hypergeometric terms from ``both`` to ``most``, each smaller than the one before."""
+    term = tail = exp(_log_term(both, first, second, total))
+    k, n_terms, ratio = both, 0, 1.0
+    while k < most and term > NEGLIGIBLE * tail:
+        if n_terms == MOST_TERMS:
+            return tail + term * _smooth_rest(k, log(ratio), first, second, total, most)
+        ratio = (first - k) * (second - k) / ((k + 1.0) * (total - first - second + k + 1.0))
+        term *= ratio
         tail += term
         k += 1.0
+        n_terms += 1
     return tail
 
 
 @compiled
+def _smooth_rest(k: float, slope: float, first: float, second: float, total: float, most: float) -> float:
+    """The sum of all terms behind term ``k``, whose logarithm falls by ``slope``, in units of that term."""
+    start, width = _log_term(k, first, second, total), float(MOST_TERMS)
+    while k + width < most and _log_term(k + width, first, second, total) - start > LOG_NEGLIGIBLE:
+        width *= 1.5
+    half = 0.5 * min(width, most - k) / PANELS
+    integral = 0.0
+    for panel in range(PANELS):
+        centre = k + (2.0 * panel + 1.0) * half
+        for i in range(NODES.size):
+            integral += NODE_WEIGHTS[i] * exp(_log_term(centre + half * NODES[i], first, second, total) - start)
+    return half * integral - 0.5 - slope / 12.0
+
+
+@compiled
 def fisher_tail(both: float, first: float, second: float, total: float) -> float:
-    """The chance that shuffled columns with so many ones are on together at least ``both`` times."""
+    """The probability that shuffled columns with so many ones are on together at least ``both`` times."""
     least, most = max(0.0, first + second - total), min(first, second)
     if both <= least:
         return 1.0
-    if both * total <= first * second:  # the long tail, whose terms may start at 0: what the short one leaves
+    if both * total <= first * second:  # the long tail, whose terms may start at 0: 1 less the short one
         return 1.0 - _short_tail(first - both + 1.0, first, total - second, total, first - least)
     return min(1.0, _short_tail(both, first, second, total, most))
 
@@ -52,33 +127,34 @@ def fisher_tails(both: Counts, first: Counts, second: Counts, total: Counts) -> 
 
 @compiled
 def likely_pairs(
-    both: Counts, on: Counts, seen: Counts, level: float
+    both: Counts, on: Counts, observed: Counts, level: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Counts, Counts]:
-    """The pairs ``i > k`` of columns on together so often that chance does it with probability ``level`` at most.
+    """The pairs ``i > k`` of columns that are on together too often for unrelated ones, at this significance ``level``.
 
-    Returns both numbers, by how many standard deviations they exceed chance, and the exact probability. Pairs not one
-    and a half deviations above what is expected are passed over without a closer look.
+    ``both[i, k]`` counts rows in which both are on, ``observed[i, k]`` rows in which both were observed, ``on[i, k]``
+    the ones of column i in those. Returns i, k, the excess over the expected count in standard deviations, and the
+    exact probability. Pairs without a clear excess are not tested.
     """
     n = both.shape[0]
     n_found = 0
-    first, second = np.empty(1024, np.int64), np.empty(1024, np.int64)
-    excess, tail = np.empty(1024), np.empty(1024)
+    first, second = np.empty(FIRST_ROOM, np.int64), np.empty(FIRST_ROOM, np.int64)
+    excess, tail = np.empty(FIRST_ROOM), np.empty(FIRST_ROOM)
     for i in range(n):
         for k in range(i):
-            total = seen[i, k]
+            total = observed[i, k]
             if total < 2.0:
                 continue
             expected = on[i, k] * on[k, i] / total
             spread = expected * (1.0 - on[i, k] / total) * (1.0 - on[k, i] / total) * total / (total - 1.0)
-            if both[i, k] - expected <= 1.5 * np.sqrt(spread):
+            if both[i, k] - expected <= WORTH_TESTING * np.sqrt(spread):
                 continue
-            chance = fisher_tail(np.rint(both[i, k]), np.rint(on[i, k]), np.rint(on[k, i]), np.rint(total))
-            if chance > level:
+            probability = fisher_tail(np.rint(both[i, k]), np.rint(on[i, k]), np.rint(on[k, i]), np.rint(total))
+            if probability > level:
                 continue
             if n_found == first.size:
                 first, second = np.append(first, first), np.append(second, second)
                 excess, tail = np.append(excess, excess), np.append(tail, tail)
-            first[n_found], second[n_found], tail[n_found] = i, k, chance
+            first[n_found], second[n_found], tail[n_found] = i, k, probability
             excess[n_found] = (both[i, k] - expected) / np.sqrt(spread) if spread > 0.0 else np.inf
             n_found += 1
     return first[:n_found], second[:n_found], excess[:n_found], tail[:n_found]

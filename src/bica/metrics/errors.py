@@ -1,4 +1,4 @@
-"""How far structure, probabilities and activity are from the truth, and all that can be said of a found model."""
+"""How far structure, probabilities and activity are from the truth, and a whole found model against the true one."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -14,7 +14,7 @@ from bica.model.or_mixture import OrMixture
 
 
 def in_degree_error(found: ArrayLike, truth: ArrayLike) -> int:
-    """Over all sensors, by how much the number of sources that reach them differs (the paper's E_d).
+    """By how much the number of sources that reach a sensor differs, summed over all sensors (the paper's E_d).
 
     All found sources count, without matching: |diag(G G') - diag(F F')| for the mixings G and F, summed.
 
@@ -26,7 +26,7 @@ def in_degree_error(found: ArrayLike, truth: ArrayLike) -> int:
 
 
 def structure_error(found: ArrayLike, truth: ArrayLike, *, diagonal: bool = False) -> int:
-    """Over all pairs of sensors, by how much the number of sources that they share differs (the paper's E_s).
+    """By how much the number of sources that two sensors share differs, summed over all pairs (the paper's E_s).
 
     All found sources count, without matching: |triu(G G') - triu(F F')| summed. ``diagonal`` adds the pairs of a
     sensor with itself, which is the in-degree error. Time grows with the pairs of sensors that share a source.
@@ -48,10 +48,10 @@ def _shared_sources(mixing: NDArray[np.bool_]) -> csr_array:
 
 @dataclass(frozen=True, slots=True)
 class ProbabilityError:
-    """A divergence between probabilities, with the sources for which none was found."""
+    """A divergence between probabilities, and for how many sources none was found."""
 
-    value: float  # infinite if a source is missing and no number of samples puts a floor under it
-    n_missing: int  # sources whose found probability is 0, which includes those without a match
+    value: float  # infinite if a source is missing and ``n_samples`` was not given
+    n_missing: int  # sources whose found probability is 0, those without a match included
 
 
 def transmission_probability_error(
@@ -86,7 +86,7 @@ def activity_error_ratio(found: ArrayLike, truth: ArrayLike, match: Match) -> fl
     """Share of wrong cells in the decoded activity (the paper's activity error ratio).
 
     ``found`` is (n_samples, number of found sources), ``truth`` (n_samples, n_sources); ``match`` says which found
-    source stands for which true one, and a true source without one counts as decoded silent throughout.
+    source stands for which true one. A true source without one counts as silent in every row.
 
     >>> from bica.metrics import match_columns
     >>> match = match_columns([[1], [1]], [[1, 1], [0, 1]], [0.5])  # the source of the first sensor alone is missing
@@ -105,7 +105,7 @@ def activity_error_ratio(found: ArrayLike, truth: ArrayLike, match: Match) -> fl
 
 @dataclass(frozen=True, slots=True)
 class ColumnScore:
-    """Found columns that are true ones to the last cell, and how far their probabilities are off."""
+    """How many found columns equal a true one in every cell, and how far their probabilities are off."""
 
     n_found: int
     n_true: int
@@ -138,14 +138,17 @@ def column_score(found: OrMixture, truth: OrMixture) -> ColumnScore:
     >>> score.n_exact, score.recall, round(score.mean_probability_error, 2)
     (2, 1.0, 0.05)
     """
-    left, right = _chances(aligned(found, truth)), _chances(truth)
-    errors = [abs(left[column] - chance) for column, chance in right.items() if column in left]
+    left, right = _probability_by_column(aligned(found, truth)), _probability_by_column(truth)
+    errors = [abs(left[column] - probability) for column, probability in right.items() if column in left]
     mean, worst = (float(np.mean(errors)), max(errors)) if errors else (None, None)
     return ColumnScore(len(left), len(right), len(errors), mean, worst)
 
 
-def _chances(model: OrMixture) -> dict[bytes, float]:
-    return {column.tobytes(): chance for column, chance in zip(model.columns, model.probability.tolist(), strict=True)}
+def _probability_by_column(model: OrMixture) -> dict[bytes, float]:
+    return {
+        column.tobytes(): probability
+        for column, probability in zip(model.columns, model.probability.tolist(), strict=True)
+    }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,7 +167,7 @@ class Comparison:
         return self.match.hamming_distance
 
     def as_dict(self) -> dict[str, float | None]:
-        """Every measure by name, in plain values that JSON can hold: None where there is nothing finite to tell."""
+        """Every measure by name, in plain values that JSON can hold; None where a measure has no finite value."""
         divergence = self.transmission_probability_error
         return {
             "n_found": self.columns.n_found,
@@ -194,14 +197,14 @@ def compare_models(found: OrMixture, truth: OrMixture, n_samples: float | None =
     >>> comparison.hamming_distance, comparison.columns.recall, comparison.match.order
     (0.25, 0.5, array([-1,  0]))
     """
-    seen = aligned(found, truth)
-    match = match_columns(seen.mixing, truth.mixing, seen.probability)
+    ordered = aligned(found, truth)
+    match = match_columns(ordered.mixing, truth.mixing, ordered.probability)
     return Comparison(
-        in_degree_error=in_degree_error(seen.mixing, truth.mixing),
-        structure_error=structure_error(seen.mixing, truth.mixing),
+        in_degree_error=in_degree_error(ordered.mixing, truth.mixing),
+        structure_error=structure_error(ordered.mixing, truth.mixing),
         match=match,
         transmission_probability_error=transmission_probability_error(
             match.probability, truth.probability, n_samples=n_samples
         ),
-        columns=column_score(seen, truth),
+        columns=column_score(ordered, truth),
     )

@@ -35,19 +35,19 @@ def binary_table(values: ArrayLike, what: str, error: type[BicaError] = ModelErr
 
 
 def probabilities(values: ArrayLike, n_sources: int, what: str) -> NDArray[np.float64]:
-    """One probability a source."""
-    chance = np.asarray(values, dtype=float)
-    if chance.shape != (n_sources,):
-        raise ModelError(f"{what} has shape {chance.shape}, but there are {n_sources} sources; give one value for each")
-    if not ((chance >= 0) & (chance <= 1)).all():
+    """The values as one probability per source, checked."""
+    given = np.asarray(values, dtype=float)
+    if given.shape != (n_sources,):
+        raise ModelError(f"{what} has shape {given.shape}, but there are {n_sources} sources; give one value for each")
+    if not ((given >= 0) & (given <= 1)).all():
         raise ModelError(f"{what} must lie in [0, 1]")
-    return chance
+    return given
 
 
 def aligned(found: OrMixture, truth: OrMixture) -> OrMixture:
     """``found`` with its sensors in the order of ``truth``.
 
-    Sensors are matched by name; where one side never had names of its own (x0, x1, ...), by place.
+    Sensors are matched by name; where one side has only default names (x0, x1, ...), by place.
 
     >>> found = OrMixture([[1], [0]], [0.3], sensors=["door", "window"])
     >>> truth = OrMixture([[1], [1]], [0.3], sensors=["window", "door"])
@@ -67,23 +67,23 @@ def aligned(found: OrMixture, truth: OrMixture) -> OrMixture:
 
 
 def _may_go_by_place(found: tuple[str, ...], truth: tuple[str, ...]) -> bool:
-    """Names in common would say that the sensors are others, not that one side has no names."""
+    """Whether sensors may be matched by place: one side has default names only, and no name occurs on both sides."""
     unnamed = numbered(len(found))
     return len(found) == len(truth) and unnamed in (found, truth) and set(found).isdisjoint(truth)
 
 
-Solver = Callable[[NDArray[np.int64]], NDArray[np.int64]]  # a square cost -> the column chosen for each row
+AssignmentSolver = Callable[[NDArray[np.int64]], NDArray[np.int64]]  # a square cost -> the column chosen for each row
 NONE = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Match:
-    """The found sources in the order of the true ones; leftover found sources are dropped."""
+    """The found sources in the order of the true ones; found sources that are left over are dropped."""
 
-    order: NDArray[np.int64]  # (n_sources,), the found source for each true one, -1 where none is left
-    mixing: NDArray[np.bool_]  # (n_sensors, n_sources), the found columns in that order, zero where none is left
+    order: NDArray[np.int64]  # (n_sources,), the found source for each true one, -1 where there is none
+    mixing: NDArray[np.bool_]  # (n_sensors, n_sources), the found columns in that order, zero where there is none
     probability: NDArray[np.float64]  # (n_sources,), the found probabilities likewise
-    cost: int  # what was minimised: wrong cells, and n_sensors times the ones of each column left over
+    cost: int  # what was minimised: wrong cells, plus n_sensors times the ones of each found column left over
     n_wrong: int  # cells in which ``mixing`` differs from the truth
 
     @property
@@ -96,8 +96,8 @@ def match_columns(found: ArrayLike, truth: ArrayLike, probability: ArrayLike) ->
     """MatchPG: the assignment of found columns to true ones with the fewest wrong cells.
 
     The narrower matrix is filled up with zero columns. A found column that goes to a zero column of the truth costs
-    ``n_sensors`` times its ones, as published, so wide columns are rather placed than left over. ``probability``
-    belongs to the found columns. Of several best assignments one with the most exact columns is taken, and then the
+    ``n_sensors`` times its ones, as published, so narrow columns are left over rather than wide ones. ``probability``
+    belongs to the found columns. Of several best assignments one with the most exact columns is taken; among those the
     columns themselves decide, never their order. Time up to n^3 for n sources, memory n^2.
 
     >>> match = match_columns([[1, 0, 1], [0, 1, 1]], [[1, 1], [0, 1]], [0.2, 0.0, 0.5])  # the paper's two sensors
@@ -108,7 +108,7 @@ def match_columns(found: ArrayLike, truth: ArrayLike, probability: ArrayLike) ->
 
 
 def match_by_program(found: ArrayLike, truth: ArrayLike, probability: ArrayLike) -> Match:
-    """The same as the paper's integer program: same cost, much slower; among equally good ones it may choose another.
+    """The same by the paper's integer program: much slower, at the same cost; it may choose another best assignment.
 
     >>> match_by_program([[1, 0, 1], [0, 1, 1]], [[1, 1], [0, 1]], [0.2, 0.0, 0.5]).cost
     2
@@ -117,16 +117,16 @@ def match_by_program(found: ArrayLike, truth: ArrayLike, probability: ArrayLike)
 
 
 def match_greedily(found: ArrayLike, truth: ArrayLike, probability: ArrayLike) -> Match:
-    """Keep as many of the most probable found sources as there are true ones, then match those; the rest cost nothing.
+    """Match only the most probable found sources, as many as there are true ones; the others cost nothing.
 
     >>> match_greedily([[1, 0, 1], [0, 1, 1]], [[1, 1], [0, 1]], [0.2, 0.4, 0.5]).order
     array([1, 2])
     """
     left, right = mixing_pair(found, truth)
-    chance = probabilities(probability, left.shape[1], "the found probability")
-    by_column = _by_column(left, chance)
-    kept = by_column[np.argsort(-chance[by_column], kind="stable")][: right.shape[1]]
-    match = _match(left[:, kept], right, chance[kept], _assign)
+    found_probability = probabilities(probability, left.shape[1], "the found probability")
+    by_column = _by_column(left, found_probability)
+    kept = by_column[np.argsort(-found_probability[by_column], kind="stable")][: right.shape[1]]
+    match = _match(left[:, kept], right, found_probability[kept], _assign)
     return replace(match, order=np.append(kept, NONE)[match.order])  # NONE, the last place, stays NONE
 
 
@@ -143,7 +143,7 @@ def hamming_distance(found: ArrayLike, truth: ArrayLike) -> float:
 
 
 def matching_cost(found: NDArray[np.bool_], truth: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """What each pair costs, a row a true column and a column a found one, both filled up with zero columns.
+    """The cost of each pair: one row per true column, one column per found one, both filled up with zero columns.
 
     >>> matching_cost(np.array([[True, False], [True, True]]), np.array([[True], [False]]))
     array([[1, 2],
@@ -162,10 +162,10 @@ def _common_ones(truth: NDArray[np.bool_], found: NDArray[np.bool_]) -> NDArray[
     return common
 
 
-def _match(found: ArrayLike, truth: ArrayLike, probability: ArrayLike, solver: Solver) -> Match:
+def _match(found: ArrayLike, truth: ArrayLike, probability: ArrayLike, solver: AssignmentSolver) -> Match:
     left, right = mixing_pair(found, truth)
-    chance = probabilities(probability, left.shape[1], "the found probability")
-    by_left, by_right = _by_column(left, chance), _by_column(right, np.zeros(right.shape[1]))
+    found_probability = probabilities(probability, left.shape[1], "the found probability")
+    by_left, by_right = _by_column(left, found_probability), _by_column(right, np.zeros(right.shape[1]))
     cost = matching_cost(left[:, by_left], right[:, by_right])
     chosen = solver(cost)
     partner = np.append(by_left, np.full(cost.shape[0] - by_left.size, NONE))[chosen]
@@ -173,23 +173,26 @@ def _match(found: ArrayLike, truth: ArrayLike, probability: ArrayLike, solver: S
     order[by_right] = partner[: by_right.size]
     mixing = np.pad(left, ((0, 0), (0, 1)))[:, order]  # NONE, the last place, is the column of zeros added there
     total = int(cost[np.arange(len(cost)), chosen].sum())
-    return Match(order, mixing, np.append(chance, 0.0)[order], total, int((mixing != right).sum()))
+    return Match(order, mixing, np.append(found_probability, 0.0)[order], total, int((mixing != right).sum()))
 
 
 def _by_column(mixing: NDArray[np.bool_], probability: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The order of the sources that depends on what they are, not on where they stand."""
+    """An order of the sources that depends on their columns and probabilities, not on their present order."""
     keys = [probability, *np.packbits(mixing, axis=0)]
     return np.lexsort(keys).astype(np.int64)
 
 
 def _assign(cost: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Of the cheapest assignments one with the most exact columns; the whole numbers stay exact below 2^53."""
+    """A cheapest assignment, of these one with the most exact columns; whole numbers stay exact below 2^53."""
     chosen: NDArray[np.int64] = linear_sum_assignment(cost * (len(cost) + 1) + (cost > 0))[1]
     return chosen
 
 
 def _solve_program(cost: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The program's unknowns a[i, j] say that found column i goes to true column j; rows and columns sum to 1."""
+    """A cheapest assignment by integer programming.
+
+    The unknown a[i, j] is 1 if found column i goes to true column j; its rows and columns sum to 1.
+    """
     size = len(cost)
     if not size:
         return np.empty(0, dtype=np.int64)

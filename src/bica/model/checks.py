@@ -1,4 +1,4 @@
-"""The door of the model: numbers, bits and names are turned into what it is built from, or refused in one sentence."""
+"""Checks at the door of the model: numbers and bits become arrays, or are refused in one sentence."""
 
 from collections.abc import Sequence
 
@@ -24,13 +24,13 @@ def as_numbers(values: ArrayLike, what: str) -> NDArray[np.float64]:
     return numbers.astype(np.float64) + 0.0  # makes -0.0 an ordinary zero, so that equal models have equal bytes
 
 
-def as_chances(values: ArrayLike, what: str) -> NDArray[np.float64]:
+def as_probabilities(values: ArrayLike, what: str) -> NDArray[np.float64]:
     """A fresh array of numbers in [0, 1]."""
-    chances = as_numbers(values, what)
-    outside = chances[~((chances >= 0) & (chances <= 1))]
+    numbers = as_numbers(values, what)
+    outside = numbers[~((numbers >= 0) & (numbers <= 1))]
     if outside.size:
         raise ModelError(f"{what} must lie in [0, 1], but {outside.flat[0]:g} was given")
-    return chances
+    return numbers
 
 
 def as_bits(values: ArrayLike, what: str) -> NDArray[np.bool_]:

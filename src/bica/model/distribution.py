@@ -12,9 +12,9 @@ from bica.errors import LimitError
 from bica.kernels.bits import Words
 from bica.kernels.lattice.channel import apply_channel, mix_source
 
-TABLE_LIMIT = 24
-TOGETHER = 10  # sensors of small groups that share one table
-GAP_LIMIT = 1 << 33  # cells of all tables from which missing cells are summed out: about a minute of work
+TABLE_LIMIT = 24  # connected sensors: a table takes 128 MB
+TOGETHER = 10  # sensors up to which small groups share one table
+GAP_LIMIT = 1 << 33  # cells of all tables in which missing cells are summed out: about a minute of work
 Rates = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
@@ -24,25 +24,25 @@ def pattern_table(
     false_alarm: NDArray[np.float64],
     miss: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """The chance of every pattern of the sensors, indexed by bit set: time (n + m) 2^m."""
+    """The probability of every pattern, indexed by bit set: time (n + m) 2^m for n sources and m sensors."""
     n_sensors = mixing.shape[0]
     if n_sensors > TABLE_LIMIT:
         raise LimitError(
-            f"a table of all patterns of {n_sensors} sensors needs 2^{n_sensors} cells, but exact probabilities end at "
-            f"{TABLE_LIMIT} connected sensors; choose fewer with `of_sensors`"
+            f"a table of all patterns of {n_sensors} sensors needs 2^{n_sensors} cells, but exact probabilities are "
+            f"limited to {TABLE_LIMIT} connected sensors; choose fewer with `of_sensors`"
         )
     table = np.zeros(2**n_sensors)
     table[0] = 1.0
     bits = 1 << np.arange(n_sensors)
-    for column, chance in zip(mixing.T, probability, strict=True):
-        mix_source(table, int(bits @ column), float(chance))
+    for column, of_source in zip(mixing.T, probability, strict=True):
+        mix_source(table, int(bits @ column), float(of_source))
     if false_alarm.any() or miss.any():
         apply_channel(table, false_alarm, miss)
     return table
 
 
 def connected_groups(mixing: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """The sensors and the sources of each part of the network that shares no source with the rest.
+    """The sensors and the sources of each group of sensors that shares no source with the others.
 
     >>> [(a.tolist(), b.tolist()) for a, b in connected_groups(np.array([[1, 0], [0, 1], [1, 0]], dtype=bool))]
     [([0, 2], [0]), ([1], [1])]
@@ -57,7 +57,7 @@ def connected_groups(mixing: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int
 
 
 def tabled_groups(mixing: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Connected groups, small ones together: one table of a few sensors costs less than finding out that it can be cut.
+    """Connected groups, small ones joined: one table of a few sensors takes less time than to find out how to split it.
 
     >>> [a.tolist() for a, _ in tabled_groups(np.array([[1, 0], [0, 1], [1, 0]], dtype=bool))]
     [[0, 1, 2]]
@@ -85,42 +85,44 @@ def _joined(mixing: NDArray[np.bool_], groups: list[NDArray[np.int64]]) -> tuple
 
 
 def log_probability(
-    mixing: NDArray[np.bool_], probability: NDArray[np.float64], rates: Rates, patterns: Words, seen: Words
+    mixing: NDArray[np.bool_], probability: NDArray[np.float64], rates: Rates, patterns: Words, observed: Words
 ) -> NDArray[np.float64]:
-    """The log of the chance of each pattern, missing cells summed out; independent groups of sensors add up."""
-    on, known = unpacked(patterns, mixing.shape[0]), unpacked(seen, mixing.shape[0])
+    """The log probability of each pattern, missing cells summed out; independent groups of sensors add up."""
+    on, known = unpacked(patterns, mixing.shape[0]), unpacked(observed, mixing.shape[0])
     total = np.zeros(len(patterns))
     for sensors, sources in tabled_groups(mixing):
         table = pattern_table(
             mixing[np.ix_(sensors, sources)], probability[sources], rates[0][sensors], rates[1][sensors]
         )
-        chance = _chance(table, on[:, sensors], known[:, sensors])
+        of_group = _row_probability(table, on[:, sensors], known[:, sensors])
         with np.errstate(divide="ignore"):
-            total += np.log(chance)
+            total += np.log(of_group)
     return total
 
 
-def _chance(table: NDArray[np.float64], on: NDArray[np.bool_], known: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Look each row up in a table from which the cells it did not observe were summed out."""
+def _row_probability(
+    table: NDArray[np.float64], on: NDArray[np.bool_], known: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """The probability of each row, from a table in which its missing cells are summed out."""
     if known.all():
         return table[packed(np.ascontiguousarray(on))[:, 0]]
     sets, set_of_row = np.unique(packed(np.ascontiguousarray(known))[:, 0], return_inverse=True)
     if sets.size * table.size > GAP_LIMIT:
         raise LimitError(
             f"missing cells leave {sets.size} different sets of {on.shape[1]} connected sensors, too many to sum out "
-            "exactly; drop the sensors with most gaps"
+            "exactly; drop the sensors with the most gaps"
         )
-    chance = np.empty(len(on))
+    probability = np.empty(len(on))
     for number in range(sets.size):
         rows = np.flatnonzero(set_of_row == number)
         observed = np.flatnonzero(known[rows[0]])
         cells = packed(np.ascontiguousarray(on[np.ix_(rows, observed)]))[:, 0]
-        chance[rows] = _of_observed(table, observed)[cells]
-    return chance
+        probability[rows] = _of_observed(table, observed)[cells]
+    return probability
 
 
 def _of_observed(table: NDArray[np.float64], observed: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The table of the observed sensors alone: each of the others, last first, halves it."""
+    """The table of the observed sensors alone; summing out each of the others, last first, halves it."""
     n_sensors = table.size.bit_length() - 1
     for sensor in sorted(set(range(n_sensors)) - set(observed.tolist()), reverse=True):
         pairs = table.reshape(-1, 2, 1 << sensor)

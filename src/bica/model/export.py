@@ -1,8 +1,7 @@
 """The model in other programs' formats: a graph object, GraphML, DOT, a list of edges.
 
-Names are kept exactly. Where a format has no way to write one of their characters, the export is refused. In CSV a
-name such as ``=1+1`` stays as it is, so that reading it back gives the same name; a spreadsheet may take it for a
-formula.
+Names are kept exactly. If a format cannot write one of their characters, the export is refused. In CSV a name such as
+``=1+1`` stays as it is, so that reading it back gives the same name; a spreadsheet may take it for a formula.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def export_text(model: OrMixture, name: str) -> str:
 
 
 def to_networkx(model: OrMixture) -> networkx.Graph:
-    """A bipartite graph: nodes ``("sensor", name)`` and ``("source", name)`` with their attributes, an edge a reach."""
+    """A bipartite graph of nodes ``("sensor", name)`` and ``("source", name)``; edges where sources reach sensors."""
     import networkx
 
     graph = networkx.Graph()
@@ -67,7 +66,7 @@ def graphml_text(model: OrMixture) -> str:
 
 
 def dot_text(model: OrMixture) -> str:
-    r"""The graph in the language of Graphviz: an ellipse a source, a box a sensor, names as labels.
+    r"""The graph in the language of Graphviz: one ellipse per source, one box per sensor, names as labels.
 
     >>> from bica.model.or_mixture import OrMixture
     >>> print(dot_text(OrMixture([[1]], [0.2], sensors=['the "door"'])), end="")
@@ -81,8 +80,8 @@ def dot_text(model: OrMixture) -> str:
     _refuse(model, NOT_IN_DOT, "DOT")
     place = {name: i for i, name in enumerate(model.sensors, 1)}
     lines = [f'"sensor{i}" [label={_quoted(name)}, shape="box"];' for name, i in place.items()]
-    for i, (name, chance) in enumerate(zip(model.source_names(), model.probability.tolist(), strict=True), 1):
-        lines.append(f'"source{i}" [label={_quoted(name)}, shape="ellipse", probability="{chance!r}"];')
+    for i, (name, probability) in enumerate(zip(model.source_names(), model.probability.tolist(), strict=True), 1):
+        lines.append(f'"source{i}" [label={_quoted(name)}, shape="ellipse", probability="{probability!r}"];')
     lines += [f'"source{source + 1}" -- "sensor{place[sensor]}";' for source, sensor in model.edges()]
     return "\n  ".join(['graph "bica" {', 'rankdir="LR";', *lines]) + "\n}\n"
 
@@ -103,7 +102,7 @@ def csv_text(model: OrMixture) -> str:
 
 def _csv_line(row: tuple[str, str, object]) -> str:
     line = io.StringIO(newline="")
-    csv.writer(line).writerow(row)  # ending lines in both, it quotes a bare carriage return and a bare line feed
+    csv.writer(line).writerow(row)  # with both as its line end, it quotes a bare carriage return and a bare line feed
     return line.getvalue().removesuffix("\r\n") + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The model file: one JSON document, checked strictly when it is read. Never pickle.
+"""The model file: one JSON document, checked strictly when it is read, never pickle; and the intervals written into it.
 
 Everything here is plain values, so that a model can be shown without loading NumPy. JSON has no infinity: a
 log-likelihood of minus infinity is the text ``"-inf"``, and an error that is not known is left out. The interval of a
@@ -12,24 +12,54 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from reprlib import repr as shortened
+from statistics import NormalDist
 from typing import Any
 
 from bica.errors import ModelError, ModelFileError
-from bica.model.intervals import chance_interval
 from bica.output import write_whole
 from bica.text import as_distinct_names, as_name
 
+LEVEL = 0.95  # of every interval unless another is asked for
+LARGEST_LOG_ODDS = 700.0  # beyond that the probability is 1 to the last digit
+
+
+def probability_interval(probability: float, error: float, level: float = LEVEL) -> tuple[float, float]:
+    """The interval that holds the true probability at confidence ``level``, from an estimate and its standard error.
+
+    The interval is symmetric in the log odds, where estimates spread about evenly also near 0 and 1, so it never
+    leaves [0, 1]. An estimate of exactly 0 or 1 has no log odds; there the plain interval is cut at the ends.
+
+    >>> [round(end, 3) for end in probability_interval(0.02, 0.01)]
+    [0.007, 0.053]
+    >>> probability_interval(0.3, 0.0)
+    (0.3, 0.3)
+    """
+    if math.isnan(error):
+        return math.nan, math.nan
+    reach = NormalDist().inv_cdf(0.5 + level / 2) * error
+    if probability in (0.0, 1.0) or error == 0.0:
+        return max(0.0, probability - reach), min(1.0, probability + reach)
+    log_odds = math.log(probability) - math.log1p(-probability)
+    reach /= probability * (1.0 - probability)
+    return _probability_of(log_odds - reach), _probability_of(log_odds + reach)
+
+
+def _probability_of(log_odds: float) -> float:
+    odds = math.exp(min(log_odds, LARGEST_LOG_ODDS))
+    return odds / (1.0 + odds)
+
+
 SCHEMA = "bica-model"
 VERSION = 1
-BYTES_LIMIT = 1 << 28
-CELLS_LIMIT = 1 << 30  # of the mixing matrix: a small file could otherwise ask for more memory than there is
-DEPTH_LIMIT = 50
+BYTES_LIMIT = 1 << 28  # of a file
+CELLS_LIMIT = 1 << 30  # of the mixing matrix: otherwise a small file could ask for more memory than there is
+DEPTH_LIMIT = 50  # of nested diagnostics
 Rate = float | tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceEntry:
-    """One source as the file tells it."""
+    """One source as a model file holds it."""
 
     sensors: tuple[int, ...]
     probability: float
@@ -43,12 +73,12 @@ class SourceEntry:
         >>> [round(end, 3) for end in SourceEntry((0, 1), 0.2, error=0.01).interval]
         [0.181, 0.22]
         """
-        return None if self.error is None else chance_interval(self.probability, self.error)
+        return None if self.error is None else probability_interval(self.probability, self.error)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelDocument:
-    """What a model file holds, in plain values."""
+    """The content of a model file in plain values."""
 
     sensors: tuple[str, ...]
     sources: tuple[SourceEntry, ...]
@@ -82,12 +112,12 @@ def _source_json(source: SourceEntry, sensors: tuple[str, ...]) -> dict[str, Any
 
 
 def write_document(document: ModelDocument, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write the model file, whole or not at all."""
+    """Write a model file, whole or not at all."""
     write_whole(path, document_text(document), overwrite=overwrite)
 
 
 def read_document(path: str | Path) -> ModelDocument:
-    """Read and check a model file; whatever is wrong with it comes out as one sentence."""
+    """The document in a model file, checked; whatever is wrong with it is reported in one sentence."""
     try:
         with open(path, "rb") as file:
             content = file.read(BYTES_LIMIT + 1)
@@ -169,7 +199,7 @@ def _noise(value: Any, n_sensors: int) -> tuple[Rate, Rate]:
     false_alarm, miss = (_rate(value[name], f"{name} rate", n_sensors) for name in ("false_alarm", "miss"))
     n_rates = n_sensors if isinstance(false_alarm, tuple) or isinstance(miss, tuple) else 1
     for a, b in zip(_of_each(false_alarm, n_rates), _of_each(miss, n_rates), strict=True):
-        _check(a + b < 1, "a sensor's false_alarm and miss rates add up to 1 or more, so it tells nothing")
+        _check(a + b < 1, "a sensor's false_alarm and miss rates add up to 1 or more, so it says nothing")
     return false_alarm, miss
 
 
@@ -187,7 +217,7 @@ def _of_each(rate: Rate, n_rates: int) -> tuple[float, ...]:
 def _sources(value: Any, sensors: tuple[str, ...]) -> tuple[SourceEntry, ...]:
     _check(isinstance(value, list), '"sources" is not a list')
     fits = len(value) * len(sensors) <= CELLS_LIMIT
-    _check(fits, f"{len(value)} sources times {len(sensors)} sensors are more cells than memory is sure to hold")
+    _check(fits, f"{len(value)} sources times {len(sensors)} sensors are more cells than memory may hold")
     place = {name: i for i, name in enumerate(sensors)}
     entries = tuple(_source(entry, f"source {number}", place) for number, entry in enumerate(value, 1))
     _check(len({entry.sensors for entry in entries}) == len(entries), "two sources have the same sensors")
@@ -259,7 +289,7 @@ FITTED: Mapping[str, Callable[[Any, str], Any]] = {
 
 
 def as_json(value: Any, depth: int = DEPTH_LIMIT) -> Any:
-    """Plain values that JSON can hold, with the entries of objects in order; also from NumPy's values.
+    """The value in plain values that JSON can hold, entries of objects sorted; NumPy's values are accepted.
 
     >>> as_json({"worst": -math.inf, "by": ("a", None)})
     {'by': ['a', None], 'worst': '-inf'}

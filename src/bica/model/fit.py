@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from bica.data.patterns import PatternCounts
 from bica.errors import ModelError, SettingError
 from bica.model.checks import as_numbers
-from bica.model.files import ModelDocument, as_json, read_document, write_document
-from bica.model.intervals import LEVEL, chance_interval
+from bica.model.files import LEVEL, ModelDocument, as_json, probability_interval, read_document, write_document
 from bica.model.or_mixture import OrMixture
 from bica.version import __version__
 
@@ -58,11 +57,27 @@ class Fit:
         """
         if not 0 < level < 1:
             raise SettingError(f"the level of an interval lies between 0 and 1, but {level:g} was given")
-        ends = [chance_interval(*pair, level) for pair in zip(self.model.probability, self._errors(), strict=True)]
+        ends = [probability_interval(*pair, level) for pair in zip(self.model.probability, self._errors(), strict=True)]
         return np.array(ends).reshape(-1, 2)
 
     def _errors(self) -> NDArray[np.float64]:
         return np.full(self.model.n_sources, np.nan) if self.probability_error is None else self.probability_error
+
+    def persistence(self) -> NDArray[np.float64] | None:
+        """For how many slots each source stays on, on average (infinity: always); None where the order was not used.
+
+        >>> Fit(OrMixture([[1], [1]], [0.5]), diagnostics={"persistence": [None]}).persistence()
+        array([inf])
+        """
+        stays = self.diagnostics.get("persistence")
+        if stays is None:
+            return None
+        known = isinstance(stays, Sequence) and len(stays) == self.model.n_sources
+        if not known or not all(stay is None or (isinstance(stay, int | float) and stay >= 1) for stay in stays):
+            raise ModelError(
+                'the diagnostics have a "persistence" that is not one number of slots from 1 up, or null, per source'
+            )
+        return np.array([np.inf if stay is None else stay for stay in stays], dtype=np.float64)
 
     def document(self) -> ModelDocument:
         """The fit in the plain values of a model file."""
@@ -81,7 +96,7 @@ class Fit:
 
     @staticmethod
     def load(path: str | Path) -> Fit:
-        """Read a model file with all that it tells; ``bica.load`` reads the model alone."""
+        """Read a model file with all that is in it; ``bica.load`` reads the model alone."""
         return Fit.of_document(read_document(path))
 
     @staticmethod
@@ -111,7 +126,14 @@ def _checked_errors(values: Any, n_sources: int) -> NDArray[np.float64]:
 
 
 class Method(Protocol):
-    """Settings plus one verb: learn a model from counted rows, with chance from ``rng`` alone."""
+    """Settings plus one verb: learn a model from counted rows, with random numbers from ``rng`` alone.
+
+    A method that can make use of the order of rows may offer a second verb, ``fit_in_order(rows: Rows, rng) -> Fit``,
+    for rows that are consecutive slots. It notes among the diagnostics of its fit, in plain values, ``"persistence"``
+    (for how many slots each source stays on, on average, in the order of the sources; None: always) and ``"in_time"``
+    (the sources ``"added"`` and ``"dropped"`` because of the order, each as the list of its sensors). Who has such
+    rows (``bica.pipeline``) calls it where it exists, and ``fit`` where it does not.
+    """
 
     def fit(self, data: PatternCounts, rng: np.random.Generator) -> Fit:
         """Return a new value; the method itself stays as it was."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bica.errors import ModelError
-from bica.model.checks import as_chances
+from bica.model.checks import as_probabilities
 
 Rate = float | tuple[float, ...]
 
@@ -18,7 +18,7 @@ Rate = float | tuple[float, ...]
 class Noise:
     """Each sensor shows 1 in place of 0 at rate ``false_alarm`` and 0 in place of 1 at rate ``miss``.
 
-    Either rate is one number for all sensors or one number a sensor.
+    Either rate is one number for all sensors or one number per sensor.
 
     >>> Noise.flips(0.1)
     Noise(false_alarm=0.1, miss=0.1)
@@ -36,7 +36,7 @@ class Noise:
         useless = np.flatnonzero(false_alarms + misses >= 1)
         if useless.size:
             raise ModelError(
-                f"a sensor's false_alarm and miss rates add up to 1 or more, so it tells nothing: place {useless[0]} "
+                f"a sensor's false_alarm and miss rates add up to 1 or more, so it says nothing: place {useless[0]} "
                 f"has {false_alarms[useless[0]]:g} and {misses[useless[0]]:g}; leave that sensor out"
             )
 
@@ -47,7 +47,7 @@ class Noise:
 
     @property
     def n_sensors(self) -> int | None:
-        """For how many sensors rates are given one by one; None if both rates hold for all."""
+        """The number of sensors, if rates are given one by one; None if both rates hold for all sensors."""
         return next((len(rate) for rate in (self.false_alarm, self.miss) if isinstance(rate, tuple)), None)
 
     @property
@@ -56,7 +56,7 @@ class Noise:
         return not np.any(self.false_alarm) and not np.any(self.miss)
 
     def at_least(self, rate: float) -> Noise:
-        """The same noise with no rate below this one, as far as the sensors still tell something.
+        """The same noise with no rate below this one, unless a sensor would then say nothing.
 
         >>> Noise(0.0, 0.1).at_least(0.01)
         Noise(false_alarm=0.01, miss=0.1)
@@ -68,7 +68,7 @@ class Noise:
         )
 
     def rates(self, n_sensors: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """False-alarm and miss rates, one value a sensor."""
+        """False-alarm and miss rates, one value per sensor."""
         for name, rate in (("false_alarm", self.false_alarm), ("miss", self.miss)):
             if isinstance(rate, tuple) and len(rate) != n_sensors:
                 raise ModelError(f"noise gives {len(rate)} {name} rates for {n_sensors} sensors")
@@ -79,7 +79,7 @@ class Noise:
         return Noise(*(_of_sensors(rate, sensors) for rate in (self.false_alarm, self.miss)))
 
     def apply(self, rows: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
-        """What the sensors show of ``rows``."""
+        """What noisy sensors show of ``rows``."""
         if self.is_absent:
             return rows
         false_alarm, miss = self.rates(rows.shape[1])
@@ -91,7 +91,7 @@ def _of_sensors(rate: Rate, sensors: Sequence[int] | NDArray[np.int64]) -> Rate:
 
 
 def _checked_rate(name: str, rate: ArrayLike) -> Rate:
-    values = as_chances(rate, name)
+    values = as_probabilities(rate, name)
     if values.ndim > 1:
-        raise ModelError(f"{name} is one number or one number a sensor, not an array of {values.ndim} dimensions")
+        raise ModelError(f"{name} is one number or one number per sensor, not an array of {values.ndim} dimensions")
     return float(values) if values.ndim == 0 else tuple(values.tolist())

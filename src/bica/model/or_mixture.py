@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,9 +14,10 @@ from scipy.sparse import csr_array
 from bica.data.chunks import packed
 from bica.data.columns import numbered
 from bica.data.patterns import PatternCounts
+from bica.data.rows import Rows
 from bica.errors import LimitError, ModelError
 from bica.kernels.bits import Words
-from bica.model.checks import as_bits, as_chances, as_places
+from bica.model.checks import as_bits, as_places, as_probabilities
 from bica.model.distribution import log_probability, pattern_table
 from bica.model.export import to_networkx
 from bica.model.files import ModelDocument, SourceEntry, read_document, write_document
@@ -26,7 +27,13 @@ from bica.text import as_distinct_names, as_name, told_apart
 if TYPE_CHECKING:
     import networkx
 
+    from bica.invert.decode import Decoded
+    from bica.invert.explain import Explanations
+    from bica.invert.posterior import Posterior
+    from bica.invert.solvers import Solver
+
 Names = tuple[str | None, ...]
+Number = TypeVar("Number", np.float64, np.int64)
 
 
 def merged_twins(
@@ -50,7 +57,7 @@ def merged_twins(
 
 
 def _either(probability: NDArray[np.float64]) -> float:
-    """The chance that at least one of these sources is on; their rates add up."""
+    """The probability that at least one of these sources is on; their rates add up."""
     if probability.size == 1:
         return float(probability[0])
     with np.errstate(divide="ignore"):  # a source that is always on has an infinite rate
@@ -72,7 +79,7 @@ class OrMixture:
     """
 
     mixing: NDArray[np.bool_]  # (n_sensors, n_sources)
-    probability: NDArray[np.float64]  # (n_sources,), the chance that each source is on
+    probability: NDArray[np.float64]  # (n_sources,), that each source is on
     noise: Noise  # what the sensors add on top
     sensors: tuple[str, ...]  # (n_sensors,)
     names: tuple[str | None, ...]  # (n_sources,), where the user gave the source a name
@@ -86,7 +93,7 @@ class OrMixture:
         sensors: Sequence[str] | None = None,
         names: Sequence[str | None] | None = None,
     ) -> None:
-        bits, chances = as_bits(mixing, "mixing"), as_chances(probability, "probability")
+        bits, chances = as_bits(mixing, "mixing"), as_probabilities(probability, "probability")
         sensors = numbered(bits.shape[0]) if sensors is None else as_distinct_names(sensors, "a sensor name")
         names = (None,) * bits.shape[1] if names is None else tuple(map(_source_name, names))
         _check_shapes(bits, chances, sensors, names)
@@ -193,7 +200,7 @@ class OrMixture:
         return self.noise.apply(self.observe(self.draw_activity(n_samples, rng)), rng)
 
     def pattern_probability(self) -> NDArray[np.float64]:
-        """The chance of every possible row, indexed by bit set: length 2^n_sensors, for up to 24 sensors.
+        """The probability of every possible row, indexed by bit set: length 2^n_sensors, for up to 24 sensors.
 
         >>> OrMixture([[1, 1], [0, 1]], [0.2, 0.5]).pattern_probability()
         array([0.4, 0.1, 0. , 0.5])
@@ -201,31 +208,20 @@ class OrMixture:
         return pattern_table(self.mixing, self.probability, *self.noise.rates(self.n_sensors))
 
     def log_probability(self, data: PatternCounts) -> NDArray[np.float64]:
-        """The log of the chance of each distinct row of ``data``; missing cells may be anything."""
-        self._check_sensors(data.sensors)
-        return log_probability(
-            self.mixing, self.probability, self.noise.rates(self.n_sensors), data.patterns, data.seen()
-        )
+        """The log of the probability of each distinct row of ``data``; missing cells may be anything."""
+        rows = Rows(data.patterns, data.seen(), data.sensors).matched(self.sensors)
+        return log_probability(self.mixing, self.probability, self.noise.rates(self.n_sensors), rows.words, rows.seen)
 
-    def _check_sensors(self, sensors: tuple[str, ...]) -> None:
-        """Names that were made up here match any others; given names must be the same in the same order."""
-        if len(sensors) != self.n_sensors:
-            raise ModelError(f"the model has {self.n_sensors} sensors, but the data have {len(sensors)}")
-        unnamed = numbered(self.n_sensors)
-        if sensors != self.sensors and unnamed not in (sensors, self.sensors):
-            i = next(i for i in range(self.n_sensors) if sensors[i] != self.sensors[i])
-            raise ModelError(
-                f"sensor {i} is {self.sensors[i]!r} in the model but {sensors[i]!r} in the data; "
-                "put the columns in the model's order"
-            )
+    def log_likelihood(self, rows: Any) -> float:
+        """The log of the probability of all rows together; each group of connected sensors may have up to 24.
 
-    def log_likelihood(self, data: Any) -> float:
-        """The log of the chance of all rows of ``data`` together; each group of connected sensors may have up to 24.
+        ``rows`` are a table of any kind, or ``PatternCounts``; missing cells may be anything. Columns are matched with
+        the sensors by name, or taken in order where they have no names.
 
         >>> OrMixture([[1, 1], [0, 1]], [0.2, 0.5]).log_likelihood([[0, 1]])  # the second sensor is never on alone
         -inf
         """
-        counts = PatternCounts.of(data)
+        counts = rows.counts() if isinstance(rows, Rows) else PatternCounts.of(rows)
         return float(counts.weights @ self.log_probability(counts))
 
     def log_likelihood_if_exact(self, data: PatternCounts) -> float | None:
@@ -234,6 +230,49 @@ class OrMixture:
             return self.log_likelihood(data)
         except LimitError:
             return None
+
+    def decode(self, rows: Any, *, solver: Solver = "auto", nearest: bool = False) -> Decoded:
+        """The most probable activity behind each row; missing cells may be anything.
+
+        ``rows`` are a table of any kind, in memory or in a file. Columns are matched with the sensors by name, or taken
+        in order where they have no names. ``solver`` and ``nearest`` are those of ``bica.invert.decode``.
+
+        >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
+        >>> model.decode([[1, 1], [1, None], [0, 0]]).activity.astype(int)
+        array([[0, 1],
+               [0, 1],
+               [0, 0]])
+        """
+        from bica.invert.decode import decode
+
+        given = Rows.of(rows).matched(self.sensors)
+        return decode(self, given.words, given.seen, solver=solver, nearest=nearest)
+
+    def posterior(self, rows: Any) -> Posterior:
+        """The probability that each source was on, given its row; ``rows`` are as in ``decode``.
+
+        >>> OrMixture([[1, 1], [0, 1]], [0.2, 0.5]).posterior([[1, 0], [1, 1]]).probability
+        array([[1. , 0. ],
+               [0.2, 1. ]])
+        """
+        from bica.invert.posterior import posterior
+
+        given = Rows.of(rows).matched(self.sensors)
+        return posterior(self, given.words, given.seen)
+
+    def explain(self, row: Any, *, k: int = 5) -> Explanations:
+        """The ``k`` most probable activities behind one row: its cells in order or by name, or a table of one row.
+
+        >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "yard"])
+        >>> found = model.explain({"yard": 1, "door": 1})
+        >>> found.activity.astype(int), found.probability
+        (array([[0, 1],
+               [1, 1]]), array([0.8, 0.2]))
+        """
+        from bica.invert.explain import explain
+
+        given = Rows.of_one(row).matched(self.sensors)
+        return explain(self, given.words, given.seen, k=k)
 
     def document(self) -> ModelDocument:
         """The model in the plain values of a model file."""
@@ -264,11 +303,11 @@ class OrMixture:
         return OrMixture.of_document(read_document(path))
 
     def to_networkx(self) -> networkx.Graph:
-        """The model as a bipartite graph: one node a sensor, one a source, one edge where a source reaches a sensor."""
+        """The model as a bipartite graph: one node per sensor and source, one edge where a source reaches a sensor."""
         return to_networkx(self)
 
 
-def in_order(model: OrMixture, value: NDArray[np.float64]) -> tuple[OrMixture, NDArray[np.float64]]:
+def in_order(model: OrMixture, value: NDArray[Number]) -> tuple[OrMixture, NDArray[Number]]:
     """The model with its sources by falling probability, then by their sensors, and the value of each source.
 
     >>> model, error = in_order(OrMixture([[1, 1], [0, 1]], [0.2, 0.5]), np.array([0.1, 0.3]))
@@ -281,7 +320,14 @@ def in_order(model: OrMixture, value: NDArray[np.float64]) -> tuple[OrMixture, N
 
 
 def load(path: str | Path) -> OrMixture:
-    """Read a model file that ``BICA.save``, ``OrMixture.save`` or ``bica fit`` wrote."""
+    """Read a model file that ``BICA.save``, ``OrMixture.save`` or ``bica fit`` wrote; the model can decode rows.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     OrMixture([[1, 1], [0, 1]], [0.2, 0.5]).save(f"{folder}/model.json")
+    ...     load(f"{folder}/model.json").decode([[1, 0]]).activity
+    array([[ True, False]])
+    """
     return OrMixture.load(path)
 
 

@@ -1,1 +1,68 @@
-"""Values turned into pictures and tables."""
+"""Values turned into pictures: charts of models, of monitoring and of spectra, and files of them.
+
+A chart is an Altair chart: a notebook shows it, ``save_picture`` writes it as PNG, SVG or a page of HTML. The packages
+that draw are optional (``pip install "bica[report]"``) and are loaded with the first chart.
+
+>>> from bica import OrMixture, report
+>>> chart = report.mixing_chart(OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "yard"]))
+>>> [len(part["layer"]) for part in chart.to_dict()["hconcat"]]
+[2, 2]
+>>> from tempfile import TemporaryDirectory
+>>> with TemporaryDirectory() as folder:
+...     report.save_picture(chart, f"{folder}/model.svg")
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from bica.report.pictures import can_draw, need_drawing, save_picture
+
+if TYPE_CHECKING:
+    from bica.report.figures import (
+        found_and_true_chart,
+        matching_chart,
+        mixing_chart,
+        network_chart,
+        overview_chart,
+    )
+    from bica.report.monitoring import MonitoringPicture, monitoring_chart
+    from bica.report.spectrum_map import FoundUser, SpectrumMap, spectrum_map_chart
+
+_HOME = {
+    "FoundUser": "spectrum_map",
+    "MonitoringPicture": "monitoring",
+    "SpectrumMap": "spectrum_map",
+    "found_and_true_chart": "figures",
+    "matching_chart": "figures",
+    "mixing_chart": "figures",
+    "monitoring_chart": "monitoring",
+    "network_chart": "figures",
+    "overview_chart": "figures",
+    "spectrum_map_chart": "spectrum_map",
+}
+
+__all__ = [
+    "FoundUser",
+    "MonitoringPicture",
+    "SpectrumMap",
+    "can_draw",
+    "found_and_true_chart",
+    "matching_chart",
+    "mixing_chart",
+    "monitoring_chart",
+    "network_chart",
+    "overview_chart",
+    "save_picture",
+    "spectrum_map_chart",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'bica.report' has no attribute {name!r}")
+    need_drawing()
+    return getattr(import_module(f"bica.report.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,6 +1,6 @@
 """Pictures of models as Altair charts: pure functions of values, so a test can read what they draw.
 
-A source is a line and a sensor a column, as in the table that the sources explain.
+Each source is a line and each sensor a column, as in the table that the sources explain.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LEGEND = alt.Legend(title=None, orient="bottom", direction="horizontal")
 
 
 def mixing_chart(model: OrMixture) -> alt.HConcatChart:
-    """The mixing matrix: a filled cell where a source reaches a sensor, its probability as a bar beside.
+    """The mixing matrix: a filled cell where a source reaches a sensor, and the probability of each source as a bar.
 
     >>> chart = mixing_chart(OrMixture([[1, 1], [0, 1]], [0.2, 0.5]))
     >>> len(chart.to_dict()["hconcat"])
@@ -38,7 +38,12 @@ def mixing_chart(model: OrMixture) -> alt.HConcatChart:
 
 
 def overview_chart(rows: NDArray[np.bool_], model: OrMixture, n_samples: int | None = None) -> alt.HConcatChart:
-    """Some rows of an on/off table (of ``n_samples`` in all), and beside them the sources found behind it."""
+    """Some rows of an on/off table (of ``n_samples`` in all), and beside them the sources found behind it.
+
+    >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
+    >>> len(overview_chart(np.array([[True, False], [True, True]]), model, 500).to_dict()["hconcat"])
+    4
+    """
     model = drawable(model)
     height = 26.0 * min(max(model.n_sources, 6), 20)
     sources = Grid(model.source_names(), model.sensors, cell_size(1, model.n_sensors), height / max(model.n_sources, 1))
@@ -55,7 +60,13 @@ def overview_chart(rows: NDArray[np.bool_], model: OrMixture, n_samples: int | N
 
 
 def found_and_true_chart(found: OrMixture, truth: OrMixture) -> alt.HConcatChart:
-    """Every true source with the found one that stands for it: which cells agree, and both probabilities."""
+    """Every true source with the found one that stands for it: which cells agree, and both probabilities.
+
+    >>> truth = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
+    >>> chart = found_and_true_chart(OrMixture([[1], [1]], [0.5]), truth).to_dict()
+    >>> chart["hconcat"][0]["title"]["subtitle"]
+    '1 of 2 sources found exactly, 1 found in all'
+    """
     pairs = paired_sources(found, truth)
     found, truth = drawable(aligned(found, truth)), drawable(truth)
     size = cell_size(len(pairs), truth.n_sensors)
@@ -72,7 +83,11 @@ def found_and_true_chart(found: OrMixture, truth: OrMixture) -> alt.HConcatChart
 
 
 def network_chart(model: OrMixture) -> alt.LayerChart:
-    """Sources on the left, sensors on the right, a line where a source reaches a sensor."""
+    """Sources on the left, sensors on the right, a line where a source reaches a sensor.
+
+    >>> network_chart(OrMixture([[1, 1], [0, 1]], [0.2, 0.5])).to_dict()["layer"][0]["mark"]["type"]
+    'rule'
+    """
     model = drawable(model)
     n_lines = max(model.n_sources, model.n_sensors, 2)
     gap = min(34.0, max(1600 / n_lines, 2.0))
@@ -88,7 +103,7 @@ def network_chart(model: OrMixture) -> alt.LayerChart:
 
 
 def drawable(model: OrMixture) -> OrMixture:
-    """The model with names that can be drawn; control characters in one would end the drawing program."""
+    """The model with names that can be drawn; control characters in a name would crash the drawing program."""
     sensors, names = (told_apart(map(harmless, given)) for given in (model.sensors, model.source_names()))
     return OrMixture(model.mixing, model.probability, sensors=sensors, names=names)
 
@@ -100,8 +115,8 @@ def _cells(model: OrMixture) -> Values:
 
 def _bars(model: OrMixture, grid: Grid) -> alt.LayerChart:
     values: Values = [
-        {"line": line, "probability": float(chance), "label": short_number(chance)}
-        for line, chance in zip(grid.lines, model.probability, strict=True)
+        {"line": line, "probability": float(probability), "label": short_number(probability)}
+        for line, probability in zip(grid.lines, model.probability, strict=True)
     ]
     x = alt.X("probability:Q", scale=alt.Scale(domainMin=0), axis=None)
     base = marks_at(values).encode(x=x, y=grid.y(labelled=False))
@@ -138,8 +153,8 @@ def _compared_cells(pairs: list[Pair], grid: Grid, found: OrMixture, truth: OrMi
     cells: Values = []
     for line, pair in zip(grid.lines, pairs, strict=True):
         true = nothing if pair.true is None else truth.mixing[:, pair.true]
-        seen = nothing if pair.found is None else found.mixing[:, pair.found]
-        for kind, where in (("found", true & seen), ("missed", true & ~seen), ("wrong", seen & ~true)):
+        present = nothing if pair.found is None else found.mixing[:, pair.found]
+        for kind, where in (("found", true & present), ("missed", true & ~present), ("wrong", present & ~true)):
             cells += [{"line": line, "column": truth.sensors[i], "kind": kind} for i in np.flatnonzero(where)]
     return cells
 
@@ -171,12 +186,12 @@ def _two(true: str, found: str) -> alt.Scale:
 
 
 def _spread(places: NDArray[np.int64]) -> list[float]:
-    """How far down each item stands, from 0 to 1, evenly."""
+    """How far down each item stands, from 0 to 1, evenly spaced."""
     return [float((place + 0.5) / len(places)) for place in places]
 
 
 def _places(model: OrMixture) -> NDArray[np.int64]:
-    """An order of the sources in which lines cross little: each near the middle of its sensors."""
+    """The place of each source in an order with few crossing lines: each near the middle of its sensors."""
     middle = [np.flatnonzero(column).mean() for column in model.mixing.T]
     places = np.empty(model.n_sources, dtype=int)
     places[np.argsort(middle, kind="stable")] = np.arange(model.n_sources)
@@ -200,7 +215,7 @@ def _nodes(names: list[str] | tuple[str, ...], x: Literal[0, 1], places: list[fl
 
 
 def matching_chart(found: OrMixture, truth: OrMixture) -> alt.HConcatChart:
-    """Four boards of sources by sensors: all found, the found ones in the order of the true, the true, the difference.
+    """Four boards of sources by sensors: all found ones, the found ones as matched, the true ones, the difference.
 
     >>> truth = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
     >>> len(matching_chart(OrMixture([[1], [1]], [0.5]), truth).to_dict()["hconcat"])

@@ -1,4 +1,4 @@
-"""How all pictures look: colours, fonts and the parts that several of them share."""
+"""How all pictures look: colours, fonts, and the parts that several pictures share."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from bica.report.pictures import need_drawing
 
 need_drawing()
-import altair as alt  # noqa: E402 (the sentence on what to install comes first)
+import altair as alt  # noqa: E402 (the error that says what to install comes first)
 
-# Okabe and Ito's colours stay apart for every kind of colour vision
+# Okabe and Ito's colours, which every kind of colour vision can tell apart
 INK, GREY, BLUE, SKY, ORANGE, YELLOW = "#333333", "#767676", "#0072B2", "#56B4E9", "#D55E00", "#E69F00"
 EMPTY, FAINT, LINE = "#F1F3F5", "#E3E7EB", "#C3CAD1"
 FONT = "Helvetica, Arial, Roboto, 'DejaVu Sans', sans-serif"
@@ -22,6 +22,16 @@ Values = list[dict[str, Any]]
 def marks_at(values: Values) -> alt.Chart:
     """A chart of these values and no other data."""
     return alt.Chart(alt.InlineData(values=values))
+
+
+BAND_RUNS = 5  # an interval over fewer runs says next to nothing
+
+
+def band_of(values: Values, **encoding: Any) -> alt.Chart:
+    """A pale band from ``low`` (the encoding's y) to ``high``, where there are enough runs for an interval."""
+    known: Values = [row for row in values if row["n_runs"] >= BAND_RUNS]
+    band: alt.Chart = marks_at(known).mark_area(opacity=0.12, clip=True).encode(y2="high:Q", **encoding)
+    return band
 
 
 def layers(*charts: alt.Chart, **properties: Any) -> alt.LayerChart:
@@ -66,12 +76,12 @@ class Grid:
 
 
 def font_size(room: float) -> float:
-    """Letters as tall as the line they stand in, within what can be read."""
+    """The font size that fills a line of this height, within what can be read."""
     return min(12.0, max(room, 6.0))
 
 
 def cell_size(n_lines: int, n_columns: int) -> float:
-    """Pixels a cell: comfortable for a few, never so large that the picture leaves the page.
+    """Pixels per cell: comfortable for a few, never so large that the picture leaves the page.
 
     >>> cell_size(7, 10), cell_size(100, 20), cell_size(1000, 1000)
     (22.0, 7.2, 2.0)
@@ -79,22 +89,22 @@ def cell_size(n_lines: int, n_columns: int) -> float:
     return float(max(2.0, min(22.0, 720 / max(n_lines, n_columns, 1))))
 
 
-def short_number(chance: float) -> str:
+def short_number(probability: float) -> str:
     """A probability as a label.
 
     >>> short_number(0.0751), short_number(0.00002)
     ('0.075', '2e-05')
     """
-    return f"{chance:.3f}" if chance >= 0.0005 or not chance else f"{chance:.1g}"
+    return f"{probability:.3f}" if probability >= 0.0005 or not probability else f"{probability:.1g}"
 
 
 def heading(text: str, subtitle: str = "") -> alt.TitleParams:
-    """A title at the left edge, with a line of explanation; a blank title keeps neighbours level."""
+    """A title at the left edge, with a line of explanation; a blank title keeps neighbouring charts level."""
     return alt.TitleParams(text or "\u00a0", subtitle=subtitle or "\u00a0", anchor="start", frame="group", offset=10)
 
 
 def styled(chart: Some) -> Some:
-    """The finished picture."""
+    """The chart with the fonts and colours of all pictures."""
     finished: Some = (
         chart.configure(font=FONT, background="white", padding=16)
         .configure_view(stroke=None)

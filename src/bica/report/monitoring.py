@@ -1,4 +1,4 @@
-"""Sniffers and channels as a picture: what each could hear where, what it was told to watch, and what that is worth."""
+"""Sniffers and channels as a picture: what each could hear, which channel it should watch, and what that monitors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which found source stands for which true one, so that people can see both side by side."""
+"""Which found source stands for which true one, so that both can be shown side by side."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ class Pair:
 def paired_sources(found: OrMixture, truth: OrMixture) -> list[Pair]:
     """True sources in their order, then the found ones that stand for none; a pair shares at least one sensor.
 
-    Equal sources first, then with the fewest wrong cells. The published matching (``match_columns``) would rather leave
-    narrow sources over than wide ones, and may give a true source to a wide wrong one although an equal one is there.
+    Equal sources are paired first, then those with the fewest wrong cells. The published matching (``match_columns``)
+    prefers to leave over narrow sources and may pair a true source with a wide wrong one although an equal one exists.
 
     >>> truth = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
     >>> paired_sources(truth.pick([1]), truth)
     [Pair(true=0, found=None, exact=False), Pair(true=1, found=0, exact=True)]
     """
-    seen = aligned(found, truth)
-    equal = _equal_sources(seen, truth)
-    partner = equal | _similar_sources(seen, truth, equal)
+    ordered = aligned(found, truth)
+    equal = _equal_sources(ordered, truth)
+    partner = equal | _similar_sources(ordered, truth, equal)
     pairs = [Pair(j, partner.get(j), j in equal) for j in range(truth.n_sources)]
-    return pairs + [Pair(None, k, False) for k in range(seen.n_sources) if k not in set(partner.values())]
+    return pairs + [Pair(None, k, False) for k in range(ordered.n_sources) if k not in set(partner.values())]
 
 
 def _equal_sources(found: OrMixture, truth: OrMixture) -> dict[int, int]:
-    """The found source with the very sensors of each true one, where there is one."""
+    """The found source with exactly the sensors of each true one, where there is one."""
     place = {column.tobytes(): k for k, column in enumerate(found.columns)}
     wanted = [column.tobytes() for column in truth.columns]
     return {j: place[column] for j, column in enumerate(wanted) if column in place}
 
 
 def _similar_sources(found: OrMixture, truth: OrMixture, equal: dict[int, int]) -> dict[int, int]:
-    """Of the sources without an equal one, those that go together best, if they share a sensor at all."""
+    """Pairs of the sources without an equal one, with the fewest wrong cells in all; they share at least one sensor."""
     true_left = np.array([j for j in range(truth.n_sources) if j not in equal], dtype=int)
     found_left = np.array([k for k in range(found.n_sources) if k not in set(equal.values())], dtype=int)
     cost = matching_cost(found.mixing[:, found_left], truth.mixing[:, true_left])[: true_left.size, : found_left.size]

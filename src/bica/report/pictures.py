@@ -1,4 +1,4 @@
-"""Charts into files: PNG, SVG, or a page of HTML that needs no network; the packages that draw are optional."""
+"""Writing charts to files: PNG, SVG, or an HTML page that needs no network; the drawing packages are optional."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ PACKAGES = ("altair", "vl_convert")
 
 
 def can_draw() -> bool:
-    """Whether pictures can be made here."""
+    """Whether pictures can be made here.
+
+    >>> can_draw()  # "bica[report]" is installed
+    True
+    """
     return all(find_spec(package) for package in PACKAGES)
 
 
@@ -41,7 +45,16 @@ vegaEmbed("#picture", {chart}, {{actions: {{export: true, source: false, compile
 
 
 def save_picture(chart: altair.TopLevelMixin, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write the chart as the ending of ``path`` says, whole or not at all."""
+    """Write the chart as the ending of ``path`` says (.png, .svg or .html), whole or not at all.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from bica.report import mixing_chart
+    >>> from bica import OrMixture
+    >>> with TemporaryDirectory() as folder:
+    ...     save_picture(mixing_chart(OrMixture([[1]], [0.5])), f"{folder}/model.svg")
+    ...     Path(f"{folder}/model.svg").read_text()[:4]
+    '<svg'
+    """
     need_drawing()
     check_target(path, overwrite=overwrite)
     write_whole(path, picture_bytes(chart, Path(path).suffix), overwrite=overwrite)
@@ -51,7 +64,7 @@ def picture_bytes(chart: altair.TopLevelMixin, ending: str) -> bytes:
     """The content of the picture file with this ending."""
     if ending == ".png":
         image = io.BytesIO()
-        chart.save(image, format="png", scale_factor=2)  # sharp on dense screens
+        chart.save(image, format="png", scale_factor=2)  # twice the pixels, for sharp pictures on dense screens
         return image.getvalue()
     if ending == ".svg":
         text = io.StringIO()
@@ -67,6 +80,6 @@ def _page(chart: altair.TopLevelMixin) -> str:
     import vl_convert
 
     version = ".".join(altair.SCHEMA_VERSION.split(".")[:2])
-    # a sensor may be called </script>, and must not end the script
+    # a sensor may be called </script>, which must not end the script
     content = json.dumps(chart.to_dict()).replace("<", "\\u003c")
     return PAGE.format(library=vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", version), chart=content)

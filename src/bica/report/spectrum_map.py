@@ -14,11 +14,11 @@ from bica.report import look
 from bica.report.look import Grid, Values, heading, layers, marks_at, styled
 from bica.text import harmless, told_apart
 
-SIZE, BESIDE, ROW = 460, 400, 24.0  # pixels: the map, the charts beside it, a line of them
-ROUND = np.linspace(0, 2 * np.pi, 49)
+SIZE, BESIDE, LINE_HEIGHT = 460, 400, 24.0  # pixels: side of the map, width of the charts beside it, a line of them
+CIRCLE_ANGLES = np.linspace(0, 2 * np.pi, 49)  # corners of the polygon that stands for a circle
 NOBODY = "nobody"
 GREEN = "#009E73"
-SEAM = 1.08  # of a cell: neighbours overlap a little, or pale lines would show between them
+OVERLAP = 1.08  # of a cell: neighbours overlap a little, so that no pale lines show between them
 SHADES = ["#FFFFFF", "#FBE3BF", "#E69F00"]  # the darker, the busier
 
 
@@ -34,13 +34,13 @@ class FoundUser:
 
 @dataclass(frozen=True, slots=True)
 class SpectrumMap:
-    """What is drawn, with all places in metres."""
+    """The contents of the map, with all places in metres."""
 
     side: float
     radius: float
     monitors: Sequence[tuple[str, float, float]]
     users: Sequence[FoundUser]
-    busy: Sequence[Sequence[float]]  # share of slots in which a place is reached, line by line from the least y up
+    busy: Sequence[Sequence[float]]  # share of slots in which a place is reached, line by line from the least y upwards
     true_users: Sequence[tuple[float, float]] = ()
     quiet: Sequence[float] = ()  # share of slots in which each monitor hears nobody
     activity: NDArray[np.bool_] | None = None  # (n_slots, n_users), a stretch of slots
@@ -111,7 +111,7 @@ class _MapOf:
         ]
 
     def _labels(self) -> list[alt.Chart]:
-        """Names with a white rim, so that they can be read on anything."""
+        """The names of the users, with a white rim so that they can be read on any background."""
         base = self._at(self.found).encode(text="label:N")
         font: dict[str, Any] = {"dy": -8, "fontSize": 12, "fontWeight": "bold"}
         rim = base.mark_text(**font, color="white", stroke="white", strokeWidth=4, opacity=0.8)
@@ -121,7 +121,7 @@ class _MapOf:
         points: Values = [
             {"name": c["name"], "x": c["x"] + r * np.cos(angle), "y": c["y"] + r * np.sin(angle), "angle": float(angle)}
             for c, r in zip(self.found, radii, strict=True)
-            for angle in ROUND
+            for angle in CIRCLE_ANGLES
         ]
         return self._at(points).encode(detail="name:N", order="angle:Q")
 
@@ -131,9 +131,9 @@ class _MapOf:
         cells: Values = [
             {
                 "x": x + column * step,
-                "x2": x + (column + SEAM) * step,
+                "x2": x + (column + OVERLAP) * step,
                 "y": y + line * step,
-                "y2": y + (line + SEAM) * step,
+                "y2": y + (line + OVERLAP) * step,
                 "busy": share,
             }
             for line, row in enumerate(self.drawn.busy)
@@ -152,7 +152,7 @@ def _names(drawn: SpectrumMap) -> tuple[str, ...]:
 
 
 def _times(drawn: SpectrumMap, activity: NDArray[np.bool_]) -> alt.LayerChart:
-    """When each user transmitted, and below when nobody did."""
+    """When each user transmitted, and in the last line when nobody did."""
     silent = ~activity.any(axis=1)
     lines = {**dict(zip(_names(drawn), activity.T, strict=True)), NOBODY: silent}
     spans: Values = [
@@ -161,7 +161,7 @@ def _times(drawn: SpectrumMap, activity: NDArray[np.bool_]) -> alt.LayerChart:
         for begin, end in _spans(on)
     ]
     last = drawn.first_slot + len(activity)
-    height = min(ROW, SIZE / len(lines))
+    height = min(LINE_HEIGHT, SIZE / len(lines))
     scale = alt.Scale(domain=[drawn.first_slot, last], nice=False)
     x = alt.X("from:Q", scale=scale, title="slot", axis=alt.Axis(gridColor=look.FAINT, tickCount=5, domain=False))
     color = alt.condition(alt.datum.free, alt.value(GREEN), alt.value(look.BLUE))
@@ -172,7 +172,7 @@ def _times(drawn: SpectrumMap, activity: NDArray[np.bool_]) -> alt.LayerChart:
 
 
 def _quiet(drawn: SpectrumMap) -> alt.LayerChart:
-    """A bar a monitor: the spectrum holes where it stands."""
+    """One bar per monitor: how often the spectrum is free where it stands."""
     names = told_apart(harmless(name) for name, _, _ in drawn.monitors)
     values: Values = [
         {"line": name, "share": share, "label": f"{100 * share:.1f} %"}

@@ -1,1 +1,1 @@
-"""Published methods, one per file, written from their mathematics."""
+"""Published methods, one per file, written from their mathematics; `counted` holds what they share."""

@@ -1,7 +1,7 @@
 """What rivals share: models counted from the rows they cover, and the best of many random starts.
 
 The probability of a source is the share of the rows in which the method switched it on. That describes the fit; it
-is no estimate, since a source hidden behind others is counted as silent or not as the method pleases.
+does not estimate it: whether a source hidden behind others counts as on depends on the method.
 """
 
 import warnings
@@ -20,7 +20,8 @@ from bica.model.or_mixture import OrMixture
 from bica.progress import report
 
 NoiseSetting = Noise | Literal["estimate"]
-MOST_FLIPS = 0.49
+LEAST_FLIPS = 0.5  # cells
+MOST_FLIPS = 0.49  # share of the cells; at one half a sensor says nothing
 
 
 def counted_fit(
@@ -29,7 +30,7 @@ def counted_fit(
     mixing: NDArray[np.bool_],
     activity: NDArray[np.bool_],
     noise: NoiseSetting,
-    **told: Any,
+    **details: Any,
 ) -> Fit:
     """The fit whose sources were on as ``activity`` says, (n_patterns, n_sources).
 
@@ -43,30 +44,30 @@ def counted_fit(
     model = OrMixture(mixing[:, used], np.minimum(probability[used], 1.0), noise, sensors=data.sensors)
     model = model.in_order()
     return Fit(
-        model, method=method, n_samples=data.n_samples, log_likelihood=model.log_likelihood_if_exact(data), **told
+        model, method=method, n_samples=data.n_samples, log_likelihood=model.log_likelihood_if_exact(data), **details
     )
 
 
 def nothing_found(method: str, data: PatternCounts, noise: NoiseSetting) -> Fit:
-    """The fit to silent rows."""
+    """The fit to rows in which every cell is 0: no source."""
     mixing, activity = np.zeros((data.n_sensors, 0), bool), np.zeros((len(data.weights), 0), bool)
     return counted_fit(method, data, mixing, activity, noise, diagnostics={"scores": [], "objective": []})
 
 
 def flip_share(data: PatternCounts, mixing: NDArray[np.bool_], activity: NDArray[np.bool_]) -> float:
-    """The share of wrong cells, never 0: that no flip was seen leaves half a flip possible."""
+    """The share of wrong cells, never 0: where no cell is wrong, half a flip is assumed."""
     wrong = data.weights @ (activity @ mixing.T != data.rows()).sum(axis=1)
-    return float(min(max(wrong, 0.5) / (data.n_samples * data.n_sensors), MOST_FLIPS))
+    return float(min(max(wrong, LEAST_FLIPS) / (data.n_samples * data.n_sensors), MOST_FLIPS))
 
 
 def check_noise(noise: NoiseSetting, method: str) -> None:
-    """Refuse noise of a kind that the method does not know."""
+    """Refuse a noise setting that the method does not support."""
     if noise != "estimate" and not isinstance(noise, Noise):
         raise SettingError(f"{method} knows noise='estimate' or given rates, but not {noise!r}")
 
 
-def told_number(n_sources: int | None, method: str) -> int:
-    """The number of sources, which this method cannot find by itself."""
+def required_n_sources(n_sources: int | None, method: str) -> int:
+    """The number of sources, which the user must give since this method cannot find it."""
     if n_sources is None:
         raise SettingError(f"{method} has to be told how many sources there are; give n_sources")
     if n_sources < 1:
@@ -76,13 +77,13 @@ def told_number(n_sources: int | None, method: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Where one start ended."""
+    """The outcome of one start."""
 
     mixing: NDArray[np.bool_]  # (n_sensors, n_sources)
     activity: NDArray[np.bool_]  # (n_patterns, n_sources)
-    noise: NoiseSetting  # what the method found, or "estimate" if it looks at none
+    noise: NoiseSetting  # what the method found, or "estimate" if it models none
     score: float  # what the method lowers, comparable between starts
-    trace: Mapping[str, list[float]]  # "objective" step by step, and what it depended on
+    trace: Mapping[str, list[float]]  # "objective" step by step, and what else changed with it
     converged: bool
 
 
@@ -93,9 +94,10 @@ def fit_best_start(
     n_init: int,
     rng: np.random.Generator,
 ) -> Fit:
-    """Run ``n_init`` starts, each with chance of its own, and keep the lowest score, on ties the earlier start.
+    """The fit of the best of ``n_init`` starts: the one with the lowest score, in a tie the earlier one.
 
-    Ctrl-C keeps the starts that are done; before the first one is, it passes.
+    Each start has its own random stream. Ctrl-C keeps the starts that are finished; before the first one is, it
+    interrupts as usual.
     """
     if n_init < 1:
         raise SettingError(f"{method} needs at least one start, but n_init is {n_init}")

@@ -1,4 +1,4 @@
-"""FastICA on zeros and ones, thresholded: what one gets from linear independent component analysis."""
+"""FastICA on zeros and ones, thresholded: what linear independent component analysis makes of an OR mixture."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from bica.data.patterns import PatternCounts
 from bica.errors import DataError
 from bica.model.fit import Fit
-from bica.rivals.counted import Attempt, NoiseSetting, check_noise, counted_fit, fit_best_start, told_number
+from bica.rivals.counted import Attempt, NoiseSetting, check_noise, counted_fit, fit_best_start, required_n_sources
 
+MOST_SEED = 2**31  # of scikit-learn's random states
 GAUSSIAN = 0.374567  # mean of log cosh under the standard normal law
 
 
@@ -22,8 +23,8 @@ GAUSSIAN = 0.374567  # mean of log cosh under the standard normal law
 class FastICA:
     """Unmix linearly with scikit-learn, then cut components and activities at half their maximum.
 
-    There are at most as many components as the rank of the table: silent and duplicate sensors add none. A reference
-    line for what the OR costs a linear method. Starts are ranked by how far from Gaussian their components are.
+    There are at most as many components as the rank of the table: silent and duplicate sensors add none. It shows how
+    far a linear method gets on an OR mixture. Starts are ranked by how far from Gaussian their components are.
 
     >>> from bica.model.or_mixture import OrMixture
     >>> rows = OrMixture([[1, 0], [1, 0], [0, 1]], [0.4, 0.3]).sample(300, np.random.default_rng(0))
@@ -33,7 +34,7 @@ class FastICA:
            [0, 1]])
     """
 
-    n_sources: int | None = None  # has to be told
+    n_sources: int | None = None  # must be given
     n_init: int = 5
     max_iter: int = 200
     noise: NoiseSetting = "estimate"
@@ -44,7 +45,7 @@ class FastICA:
     def fit(self, data: PatternCounts, rng: np.random.Generator) -> Fit:
         """Learn from counted rows; their weights have to be whole numbers."""
         data = data.complete("FastICA")
-        n_sources = told_number(self.n_sources, "FastICA")
+        n_sources = required_n_sources(self.n_sources, "FastICA")
         if (data.weights % 1 != 0).any():
             raise DataError("FastICA cannot weigh rows; give whole numbers as sample weights")
         repeats = data.weights.astype(np.int64)
@@ -52,19 +53,22 @@ class FastICA:
         rank = int(np.linalg.matrix_rank(rows - rows.mean(axis=0)))
         if rank == 0:
             return counted_fit(
-                "fastica", data, *_constant(data), self.noise, diagnostics={"scores": [], "objective": []}
+                "fastica", data, *_constant_source(data), self.noise, diagnostics={"scores": [], "objective": []}
             )
         firsts = np.cumsum(repeats) - 1
 
         def start(number: int, stream: np.random.Generator) -> Attempt:
-            return self._unmix(rows, firsts, min(n_sources, rank), int(stream.integers(2**31)))
+            return self._unmix(rows, firsts, min(n_sources, rank), int(stream.integers(MOST_SEED)))
 
         return fit_best_start("fastica", data, start, self.n_init, rng)
 
     def _unmix(self, rows: NDArray[np.float64], firsts: NDArray[np.int64], n_components: int, seed: int) -> Attempt:
         ica = LinearFastICA(n_components, whiten="unit-variance", max_iter=self.max_iter, random_state=seed)
-        with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):  # by components left out
-            warnings.simplefilter("ignore", ConvergenceWarning)  # told by the attempt
+        with (
+            warnings.catch_warnings(),
+            np.errstate(divide="ignore", invalid="ignore"),
+        ):  # from components that are left out
+            warnings.simplefilter("ignore", ConvergenceWarning)  # reported by ``Attempt.converged``
             sources = ica.fit_transform(rows)
         sign = np.sign(ica.mixing_[np.abs(ica.mixing_).argmax(axis=0), np.arange(n_components)])
         mixing, sources = ica.mixing_ * sign, sources * sign
@@ -75,7 +79,7 @@ class FastICA:
         return Attempt(links, sources[firsts] > middle, self.noise, score, trace, ica.n_iter_ < self.max_iter)
 
 
-def _constant(data: PatternCounts) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Sensors that never change: one source that is always on behind those that are."""
+def _constant_source(data: PatternCounts) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Mixing and activity for sensors that never change: one source, always on, behind those that are on."""
     on = data.ones() > 0
     return on[:, None], np.full((len(data.weights), 1), bool(on.any()))

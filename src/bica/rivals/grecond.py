@@ -18,11 +18,11 @@ from bica.rivals.counted import Attempt, NoiseSetting, check_noise, fit_best_sta
 
 @dataclass(frozen=True, kw_only=True)
 class GreConD:
-    """Explain every 1 of the table exactly, by few sources; each is a concept that covers most of what is left.
+    """Explain every 1 of the table exactly, by few sources; each is the concept that covers most of what is left.
 
-    A 0 is never covered. The number of sources is found; the noise model is none, so noisy tables need many. The first
-    start breaks ties by the lowest column, further ones by a random order; the fewest sources win.
-    Time for each source: columns^2 times rows / 64, or so.
+    A 0 is never covered. The number of sources is found. There is no noise model, so noisy tables need many sources.
+    The first start breaks ties by the lowest column, further ones by a random order; the fewest sources win. Time for
+    each source: about columns^2 times rows / 64.
 
     >>> found = GreConD().fit(PatternCounts.of([[1, 1, 0], [0, 1, 1], [1, 1, 1]]), np.random.default_rng(0))
     >>> found.model.mixing.astype(int).T
@@ -32,9 +32,9 @@ class GreConD:
     [3.0, 0.0]
     """
 
-    max_sources: int | None = None  # stop there, though ones are left
+    max_sources: int | None = None  # stop there even if ones are left uncovered
     coverage: float = 1.0  # stop when this share of the ones is covered
-    essential: bool = False  # look only at the ones that no smaller row or column explains; the others follow
+    essential: bool = False  # cover only the ones outside every smaller row and column; the others follow
     n_init: int = 1
     noise: NoiseSetting = "estimate"
 
@@ -79,7 +79,7 @@ class GreConD:
 
 @dataclass(frozen=True, kw_only=True)
 class GreConDEssential(GreConD):
-    """GreConD that looks at the essential ones only: as exact, and with fewer sources as a rule.
+    """GreConD on the essential ones only: as exact, and usually with fewer sources.
 
     >>> GreConDEssential().fit(PatternCounts.of([[1, 1, 0], [0, 1, 1]]), np.random.default_rng(0)).model.n_sources
     2
@@ -89,10 +89,10 @@ class GreConDEssential(GreConD):
 
 
 def essential_cells(rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The ones that lie in no strictly smaller row and no strictly smaller column.
+    """The ones of the table that lie in no strictly smaller row and no strictly smaller column.
 
-    Concepts that cover these cover every other one too: where (i, j) is not essential, each concept that covers the
-    cell of the smaller row or column covers (i, j) as well.
+    Concepts that cover these cover all other ones too: where (i, j) is not essential, each concept that covers the cell
+    of the smaller row or column covers (i, j) as well.
 
     >>> essential_cells(np.array([[1, 0], [1, 1]], dtype=bool)).astype(int)
     array([[1, 0],

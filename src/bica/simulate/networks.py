@@ -1,4 +1,4 @@
-"""Networks of sources and sensors: random ones, and the four fixed ones of the evaluation."""
+"""Networks of sources and sensors: random ones, and the four fixed ones of the paper's evaluation."""
 
 import json
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from bica.errors import SettingError
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 
-Column = tuple[int, ...] | NDArray[np.int64]  # the sensors of one source, ascending
+SensorsOfSource = tuple[int, ...] | NDArray[np.int64]  # the sensors of one source, ascending
 
 
 def random_network(
@@ -30,10 +30,9 @@ def random_network(
 ) -> OrMixture:
     """A network in which no two sources reach the same set of sensors.
 
-    The number of sensors of a source is uniform over ``column_weight`` (both ends included), and the set uniform
-    among those of that size; a size of which every set is taken passes its turn on to the others. Probabilities
-    are uniform over the range ``probability``. Apart from the mixing matrix itself, time and memory grow with the
-    number of its ones.
+    The number of sensors of a source is uniform over ``column_weight`` (both ends included), and the set uniform among
+    those of that size; where all sets of a size are taken, another size is drawn. Probabilities are uniform over the
+    range ``probability``. Apart from the mixing matrix itself, time and memory grow with the number of its ones.
 
     >>> model = random_network(10, 6, rng=np.random.default_rng(7))
     >>> model.mixing.shape, model.mixing.sum(axis=0).tolist()
@@ -59,7 +58,7 @@ def _check_ranges(
 
 
 def _room(n_sensors: int, n_sources: int, column_weight: tuple[int, int]) -> NDArray[np.int64]:
-    """How many of the sources could have each number of sensors, indexed by that number."""
+    """How many sources could have each number of sensors, indexed by that number."""
     least, most = column_weight
     room = np.zeros(min(most, n_sensors) + 1, dtype=np.int64)
     for size in range(least, room.size):
@@ -81,17 +80,17 @@ def _draw_sizes(room: NDArray[np.int64], n_sources: int, rng: np.random.Generato
     return taken
 
 
-def _distinct_columns(n_sensors: int, sizes: NDArray[np.int64], rng: np.random.Generator) -> list[Column]:
-    """So many distinct columns of every size, in random order."""
+def _distinct_columns(n_sensors: int, sizes: NDArray[np.int64], rng: np.random.Generator) -> list[SensorsOfSource]:
+    """``sizes[size]`` distinct columns of every size, in random order."""
     columns = [column for size, count in enumerate(sizes) for column in _sets_of(n_sensors, size, int(count), rng)]
     return [columns[place] for place in rng.permutation(len(columns))]
 
 
-def _sets_of(n_sensors: int, size: int, count: int, rng: np.random.Generator) -> Iterable[Column]:
+def _sets_of(n_sensors: int, size: int, count: int, rng: np.random.Generator) -> Iterable[SensorsOfSource]:
     possible = comb(n_sensors, size)
     if 2 * count > possible:  # listing them all beats drawing until the last missing one turns up
         return compress(combinations(range(n_sensors), size), rng.permutation(possible) < count)
-    found: dict[bytes, Column] = {}
+    found: dict[bytes, SensorsOfSource] = {}
     while len(found) < count:
         column = np.sort(rng.choice(n_sensors, size, replace=False))
         found[column.tobytes()] = column
@@ -100,7 +99,7 @@ def _sets_of(n_sensors: int, size: int, count: int, rng: np.random.Generator) ->
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What every topology is tried with."""
+    """The sizes and noise levels at which every topology is tried."""
 
     n_samples: tuple[int, ...]
     flip_rates: tuple[float, ...]

@@ -1,4 +1,4 @@
-"""A simulated problem: the truth, what happened (also over time), and what the sensors showed of it."""
+"""A simulated problem: the true model, which sources were on (also over time), and what the sensors showed."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from bica.errors import SettingError
 from bica.model.or_mixture import OrMixture
 
-ROUNDING = 1e-9  # 0.9 and 9 slots belong together, though 1 - 0.9 is a little below 0.1
+ROUNDING = 1e-9  # relative: 0.9 and 9 slots belong together, though 1 - 0.9 is a little below 0.1
 
 
 def markov_activity(
@@ -17,54 +17,54 @@ def markov_activity(
     """Which sources are on in each of ``n_samples`` consecutive slots: (n_samples, n_sources).
 
     ``probability`` is the share of slots in which a source is on, ``persistence`` the mean number of slots that it
-    then stays on (L, at least 1), for all sources or for each. Stays are geometric: an active source (probability
-    p) stops after each slot with chance 1/L, a silent one starts with chance p / ((1 - p) L), and the first slot is
-    drawn from the stationary law. Slots are independent where L = 1 / (1 - p); neighbouring slots correlate
-    by 1 - 1 / (L (1 - p)). A long run takes time in proportion to its cells, not a step of Python for each.
+    then stays on (L, at least 1), for all sources or for each. Stays are geometric: an active source stops after each
+    slot with probability 1/L, a silent one of probability p starts with probability p / ((1 - p) L), and the first slot
+    is drawn from the stationary law. Slots are independent where L = 1 / (1 - p); neighbouring slots correlate by
+    1 - 1 / (L (1 - p)). Time grows with the number of cells, without a Python loop over them.
 
     >>> activity = markov_activity([0.2, 0.5], 10, 100_000, np.random.default_rng(7))
     >>> activity.mean(axis=0).round(2)
     array([0.2, 0.5])
     """
-    chance = np.atleast_1d(np.asarray(probability, dtype=float))
+    on_share = np.atleast_1d(np.asarray(probability, dtype=float))
     stay = np.asarray(persistence, dtype=float)
-    _check_settings(chance, stay, n_samples)
-    stop = np.broadcast_to(1 / stay, chance.shape)
-    activity = np.empty((chance.size, n_samples), dtype=bool)
-    for row, p, leave in zip(activity, chance, stop, strict=True):
+    _check_settings(on_share, stay, n_samples)
+    stop = np.broadcast_to(1 / stay, on_share.shape)
+    activity = np.empty((on_share.size, n_samples), dtype=bool)
+    for row, p, leave in zip(activity, on_share, stop, strict=True):
         row[:] = _chain(p, leave, n_samples, rng)
     return np.ascontiguousarray(activity.T)
 
 
-def _check_settings(chance: NDArray[np.float64], stay: NDArray[np.float64], n_samples: int) -> None:
+def _check_settings(on_share: NDArray[np.float64], stay: NDArray[np.float64], n_samples: int) -> None:
     if n_samples < 0:
         raise SettingError(f"{n_samples} samples cannot be drawn; give a count from 0 up")
-    if chance.ndim > 1 or stay.shape not in ((), (1,), chance.shape):
+    if on_share.ndim > 1 or stay.shape not in ((), (1,), on_share.shape):
         raise SettingError(
-            f"persistence has shape {stay.shape} for probabilities of shape {chance.shape}; give one number for all "
-            "sources or one a source"
+            f"persistence has shape {stay.shape} for probabilities of shape {on_share.shape}; give one number for all "
+            "sources or one per source"
         )
-    if not ((chance >= 0) & (chance <= 1)).all():
+    if not ((on_share >= 0) & (on_share <= 1)).all():
         raise SettingError("a probability of being on must lie in [0, 1]")
     if not (np.isfinite(stay) & (stay >= 1)).all():
         raise SettingError("persistence is a mean number of slots, so it must be finite and at least 1")
-    _check_start(chance, np.broadcast_to(stay, chance.shape))
+    _check_start(on_share, np.broadcast_to(stay, on_share.shape))
 
 
-def _check_start(chance: NDArray[np.float64], stay: NDArray[np.float64]) -> None:
-    """A silent source must start with a chance of at most 1."""
-    impossible = np.flatnonzero(chance > (1 + ROUNDING) * (1 - chance) * stay)
+def _check_start(on_share: NDArray[np.float64], stay: NDArray[np.float64]) -> None:
+    """Refuse probabilities for which a silent source would have to start with a probability above 1."""
+    impossible = np.flatnonzero(on_share > (1 + ROUNDING) * (1 - on_share) * stay)
     if impossible.size:
         source = impossible[0]
         raise SettingError(
-            f"source {source} cannot be on with probability {chance[source]:g} in stays of {stay[source]:g} slots on "
+            f"source {source} cannot be on with probability {on_share[source]:g} in stays of {stay[source]:g} slots on "
             "average, even with one silent slot between them; raise persistence to at least p / (1 - p), or lower the "
             "probability"
         )
 
 
 def _chain(p: float, stop: float, n_samples: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """One source's slots, drawn stay by stay."""
+    """In which slots one source is on, drawn stay by stay."""
     start = min(1.0, stop * p / (1 - p))
     if start == 0:
         return np.zeros(n_samples, dtype=bool)
@@ -83,7 +83,7 @@ def _chain(p: float, stop: float, n_samples: int, rng: np.random.Generator) -> N
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """Rows with a known answer."""
+    """Rows whose model and activity are known."""
 
     model: OrMixture
     activity: NDArray[np.bool_]  # (n_samples, n_sources), which sources were on
@@ -98,7 +98,7 @@ class Problem:
 def simulate(
     model: OrMixture, n_samples: int, rng: np.random.Generator, persistence: ArrayLike | None = None
 ) -> Problem:
-    """Draw activity from ``model``, and from it the rows that its noisy sensors show.
+    """Draw the activity of the sources from ``model``, and the rows that its noisy sensors show of it.
 
     Rows are independent of each other unless ``persistence`` gives the mean number of rows for which a source stays
     on (see ``markov_activity``).

@@ -15,6 +15,7 @@ from tests.applications.monitoring.problems import best_value, problems
 KEPT = 1 - 1 / np.e
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(problems())
 def test_every_solver_keeps_its_promise(problem):

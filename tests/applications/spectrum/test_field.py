@@ -121,6 +121,13 @@ class TestFiles:
             ("field.json", "{}"),
             ("field.json", "[1"),
             ("field.json", json.dumps({"schema": "bica-field", "version": 1})),
+            ("field.json", "[" * 100_000),
+            ("field.json", json.dumps({"schema": "bica-field", "version": 1, "propagation": []})),
+            (
+                "field.json",
+                '{"schema": "bica-field", "version": 1, "propagation": {"exponent": 1' + "0" * 400 + "}}",
+            ),
+            ("field.csv", "monitor,x,y\n" + "r" * 200_000 + ",1,2\n"),
             ("field.csv", "monitor,x\nroof,3\n"),
             ("field.csv", "monitor,x,y\nroof,3,north\n"),
             ("field.csv", "monitor,x,y\n"),

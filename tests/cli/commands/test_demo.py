@@ -25,6 +25,7 @@ def test_json_has_both_sides(run):
     assert all(abs(pair["true"]["probability"] - pair["found"]["probability"]) < 0.02 for pair in sources)
 
 
+@pytest.mark.slow
 def test_a_folder_gets_the_model_and_pictures(run, tmp_path):
     folder = tmp_path / "demo"
     assert run("demo", "-o", folder).exit_code == 0

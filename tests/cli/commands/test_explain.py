@@ -68,8 +68,8 @@ def test_ties_are_marked(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "complaint"),
     [
-        (("--on", "roof"), 2, "--on names 'roof', which is no sensor"),
-        (("--on", "hall", "--off", "hall"), 2, "'hall' stands in --on and in --off"),
+        (("--on", "roof"), 2, "--on names 'roof', which is not a sensor"),
+        (("--on", "hall", "--off", "hall"), 2, "'hall' is given in --on and in --off"),
         (("--on", "hall", "-k", "0"), 2, "-k"),
     ],
 )

@@ -51,6 +51,7 @@ def test_a_dash_reads_the_table_and_writes_the_model(run, table, tmp_path):
     assert "2 sources behind 3 sensors" in shown.stderr
 
 
+@pytest.mark.slow
 def test_commands_join_in_a_pipe(tmp_path, table):
     made = shell("fit", table, "-o", "-")
     assert made.returncode == 0
@@ -235,7 +236,9 @@ def test_the_command_line_names_the_limit(run, tmp_path):
     (tmp_path / "t.csv").write_bytes(csv_bytes(rows, [f"s{i}" for i in range(21)]))
     shown = run("fit", tmp_path / "t.csv", "--noise", "per-sensor", "-o", tmp_path / "m.json")
     assert shown.exit_code == 4
-    assert "21 sensors vary, more than 20, and there a rate of its own can be given" in " ".join(shown.stderr.split())
+    assert "21 sensors vary, more than 20, so the error rate of each sensor can be given" in " ".join(
+        shown.stderr.split()
+    )
     assert not (tmp_path / "m.json").exists()
 
 

@@ -16,6 +16,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_folder_of_results_and_pictures_is_written(folder):
     names = {"results.jsonl", "results.csv", *(f"topologies{end}" for end in (".png", ".svg", ".html", ".md"))}
     assert {path.name for path in folder.iterdir()} == names
@@ -23,6 +24,7 @@ def test_a_folder_of_results_and_pictures_is_written(folder):
     assert len((folder / "results.jsonl").read_text().splitlines()) == 2 * 24
 
 
+@pytest.mark.slow
 def test_the_same_results_give_the_table_of_times(folder):
     before = (folder / "results.jsonl").read_bytes()
     result = CliRunner().invoke(app, ["reproduce", "table", *QUICK, "-o", str(folder), "--json"])
@@ -31,7 +33,7 @@ def test_the_same_results_give_the_table_of_times(folder):
     times = json.loads(result.stdout)["times"]
     assert {time["contender"] for time in times} == {"FindBICA"}  # the true model takes no time
     assert len(times) == 4
-    assert (folder / "table.md").read_text().startswith("| CPU seconds a fit | topology one |")
+    assert (folder / "table.md").read_text().startswith("| CPU seconds per fit | topology one |")
 
 
 def test_a_folder_with_other_files_is_left_alone(tmp_path):

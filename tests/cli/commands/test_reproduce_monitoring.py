@@ -21,6 +21,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_folder_of_results_and_pictures_is_written(folder):
     names = {"results.jsonl", "results.csv", *(f"monitoring{end}" for end in (".png", ".svg", ".html", ".md"))}
     assert {path.name for path in folder.iterdir()} == names
@@ -28,6 +29,7 @@ def test_a_folder_of_results_and_pictures_is_written(folder):
     assert (folder / "monitoring.md").read_text().startswith("| sniffers | upper bound |")
 
 
+@pytest.mark.slow
 def test_a_second_call_runs_nothing_again(folder):
     before = (folder / "results.jsonl").read_bytes()
     result = reproduced(*SMALL, "-o", str(folder), "--json")

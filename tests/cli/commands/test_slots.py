@@ -5,7 +5,6 @@ import json
 import pytest
 
 from bica.data.patterns import PatternCounts
-from tests.cli.conftest import shell
 from tests.reference import capture_writer as writer
 
 LOG = """time,sensor,channel
@@ -142,7 +141,7 @@ def test_nothing_is_overwritten_without_force(run, log, tmp_path):
         ("log.csv -o t.csv", 2, "Missing option '--slot'"),
         ("log.csv --slot 1s --timezone Mars/X -o t.csv", 2, "there is no time zone 'Mars/X'"),
         ("log.csv --slot 1s --one-table --channels 1 -o t.csv", 2, "exclude each other"),
-        ("log.csv --slot 1s --sensors a,,b -o t.csv", 2, "different names between commas"),
+        ("log.csv --slot 1s --sensors a,,b -o t.csv", 2, "different names separated by commas"),
         ("- - --slot 1s -o t.csv", 2, "standard input can be read once only"),
         ("log.csv --slot 1s -o - --json", 2, "both want standard output"),
         ("log.csv --slot 1s --time when -o t.csv", 3, "has no column 'when'"),
@@ -155,13 +154,13 @@ def test_what_cannot_be_is_told_in_a_sentence(run, log, words, code, message):
     assert message in shown.stderr
 
 
-def test_events_come_from_standard_input_too(tmp_path):
-    shown = shell("slots", "-", "--slot", "1s", "--one-table", "-o", "-", input=LOG)
+def test_events_come_from_standard_input_too(run, tmp_path):
+    shown = run("slots", "-", "--slot", "1s", "--one-table", "-o", "-", input=LOG)
     assert shown.stdout == "door,roof\n0,1\n1,0\n1,0\n"
-    strange = shell("slots", "-", "--slot", "1s", "-o", tmp_path / "t.csv", input="time,sensor\nnow-ish,a\n")
-    assert strange.returncode == 3
+    strange = run("slots", "-", "--slot", "1s", "-o", tmp_path / "t.csv", input="time,sensor\nnow-ish,a\n")
+    assert strange.exit_code == 3
     assert strange.stderr.startswith("bica: standard input, event 0: column 'time' holds 'now-ish'")
 
 
 def test_help_explains_the_command(run):
-    assert "one row a slot" in run("slots", "--help").output
+    assert "one row per slot" in run("slots", "--help").output

@@ -49,6 +49,7 @@ def test_the_map_tells_where_users_are(folder):
         assert user["contradictions"] == 0
 
 
+@pytest.mark.slow
 def test_the_map_is_drawn(folder):
     target = folder / "map.png"
     result = run("map", folder / "model.json", folder / "field.json", "--table", folder / "reports.csv", "-o", target)
@@ -79,6 +80,7 @@ def test_a_radio_that_reaches_nobody_leaves_silent_reports(tmp_path):
     assert "0 sources" in found.stdout
 
 
+@pytest.mark.slow
 def test_the_experiment_can_be_run_again(tmp_path):
     arguments = ["reproduce", "spectrum", "--quick", "--runs", "1", "--methods", "findbica 0.01", "--jobs", "1"]
     result = CliRunner().invoke(app, [*arguments, "-o", str(tmp_path / "run"), "--json"])

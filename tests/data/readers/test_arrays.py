@@ -82,6 +82,37 @@ def test_the_number_of_a_row_counts_from_the_start_of_the_array():
         PatternCounts.of(rows)
 
 
+class TestNumbersBeyondFloats:
+    @pytest.mark.parametrize(
+        ("value", "shown"),
+        [
+            (10**400, "100000.*0000"),
+            (-(10**6000), "a number of thousands of digits"),
+            (Decimal("sNaN"), r"Decimal\('sNaN'\)"),
+            (Decimal("1e9999"), r"Decimal\('1E\+9999'\)"),
+        ],
+        ids=["400 digits", "6000 digits", "signalling", "decimal"],
+    )
+    def test_they_are_strange_values(self, value, shown):
+        for rows in (
+            [[0, value]],
+            np.array([[0, value]], object),
+            pd.DataFrame({"x0": [0], "x1": [value]}, dtype=object),
+        ):
+            with pytest.raises(DataError, match=f"row 0, column 'x1' holds {shown}, but only 0 and 1"):
+                PatternCounts.of(rows)
+
+    def test_they_are_above_or_below_a_threshold(self):
+        rows = [[10**400, -(10**400)]]
+        assert slow_patterns.table_of(PatternCounts.of(rows, binarize=0.5)) == {(1, 0): 1}
+
+    def test_they_are_no_thresholds_and_no_weights(self):
+        with pytest.raises(SettingError, match="`binarize` takes a number"):
+            PatternCounts.of([[0, 1]], binarize=10**400)
+        with pytest.raises(DataError, match="`sample_weight` holds something that is not a number"):
+            PatternCounts.of([[0, 1]], sample_weight=[10**400])
+
+
 class TestBinarize:
     @pytest.mark.parametrize("threshold", [True, "1", np.nan, np.inf, [1, 2], {"x0": None}])
     def test_only_numbers_are_thresholds(self, threshold):
@@ -118,6 +149,13 @@ class TestWeights:
             ([1, -1], r"the weight of row 1 is -1\.0; weights are finite and not negative"),
             ([np.nan, 1], "the weight of row 0 is nan"),
             ([1, np.inf], "the weight of row 1 is inf"),
+            (
+                [1, 2.0**53],
+                r"the weight of row 1 is 9007199254740992\.0; weights that can be added exactly are 0 or from",
+            ),
+            ([1e300, 1], r"the weight of row 0 is 1e\+300; weights that can be added exactly"),
+            ([1, 5e-324], "the weight of row 1 is 5e-324; weights that can be added exactly"),
+            ([2.0**52, 2.0**52], r"the weights add up to 9\.0072e\+15, beyond what can be counted \(2\^53\)"),
             (["a", "b"], "`sample_weight` holds something that is not a number"),
             ("x0", "an array has no column of weights 'x0'; pass the weights themselves"),
             ([0, 0], "the table has no rows, or their weights are all zero"),

@@ -1,4 +1,7 @@
+import csv
 import gzip
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -160,6 +163,29 @@ class TestTrouble:
         with pytest.raises(DataError, match=r"^row 1 has a quoted cell that does not end in its line$"):
             read('a,b\n0,1\n0,"1\n')
 
+    @pytest.mark.parametrize("cell", ["0" * 200_000 + "1", '"' + "0" * 200_000 + '1"'])
+    def test_a_cell_of_hundreds_of_thousands_of_letters_is_told(self, read, cell):
+        """Python's reader of CSV takes 131 072 at most; what is longer is no number anyway."""
+        with pytest.raises(DataError, match="one of its lines is far too long for a row"):
+            read(f"a,b\n{cell},1\n")
+        names = ",".join(f"n{i}" for i in range(400))
+        with pytest.raises(DataError, match=r"row 0 has (a quoted cell that is longer than 131072|1 cells)"):
+            read(f"{names}\n{cell}\n")
+
+    @pytest.mark.parametrize("n_letters", [1000, 200_000])
+    def test_a_long_name_is_a_name_or_told_as_long(self, read, n_letters):
+        name = "x" * n_letters
+        if n_letters < csv.field_size_limit():
+            assert read(f'"{name}",b\n0,1\n').sensors == (name, "b")
+            return
+        with pytest.raises(DataError, match="a quoted name in its first line is longer than 131072 characters, or has"):
+            read(f'"{name}",b\n0,1\n')
+
+    def test_a_sentence_about_a_long_cell_stays_short(self, read):
+        with pytest.raises(DataError, match="which is no number") as raised:
+            read(f"{'n' * 10_000},b\n{'y' * 10_000},1\n")
+        assert len(str(raised.value)) < 600
+
     def test_other_encodings_are_refused_in_one_sentence(self, read):
         for text in ("a,b\n0,1\n".encode("utf-16"), b"a,b\n0,1\n0,\xff\n"):
             with pytest.raises(DataError, match=r"table\.csv cannot be read: .*not utf-8 encoded") as raised:
@@ -167,13 +193,35 @@ class TestTrouble:
             assert "\n" not in str(raised.value)
 
     def test_a_line_without_end_is_refused_in_one_sentence(self, read):
-        with pytest.raises(DataError, match=r"table\.csv cannot be read: .*[Ll]ine size") as raised:
+        with pytest.raises(
+            DataError, match=r"table\.csv cannot be read: .*one of its lines is far too long for a row"
+        ) as raised:
             read(b"a,b\n0," + b"1" * 9_000_000)
         assert len(str(raised.value)) < 300
 
     def test_a_row_beyond_the_first_chunk_has_its_own_number(self, read):
         with pytest.raises(DataError, match="row 300000, column 'x1' holds 7"):
             read("0,1\n" * 300000 + "0,7\n", binarize={"x0": 0.5})
+
+
+@pytest.mark.parametrize(("ending", "size"), [("csv", 7_000_000), ("jsonl", 7_000_000)])
+def test_a_compressed_file_of_few_huge_lines_takes_little_memory(tmp_path, ending, size):
+    """In a process of its own, whose memory tells what reading takes at most."""
+    start, end = (b"0," + b"0" * size, b"1\n") if ending == "csv" else (b'{"a": 1' + b" " * size, b"}\n")
+    path = tmp_path / f"table.{ending}.gz"
+    with gzip.open(path, "wb", 6) as file:
+        file.write(b"a,b\n" if ending == "csv" else b"")
+        for _ in range(80):
+            file.write(start + end)
+    script = (
+        "import resource, sys\nfrom bica.data.patterns import PatternCounts\nfrom bica.errors import DataError\n"
+        "try:\n    PatternCounts.of(sys.argv[1])\nexcept DataError as error:\n    print(error)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    told = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)
+    sentence, kilobytes = told.stdout.splitlines()[:2]
+    assert sentence.endswith("far too long for a row")
+    assert int(kilobytes) < 800_000
 
 
 @pytest.mark.parametrize("name", ["table.csv.gz", "table.csv.zst"])

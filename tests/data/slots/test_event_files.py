@@ -185,6 +185,10 @@ class TestGrid:
     def test_a_stray_time_is_not_answered_with_an_endless_table(self, tmp_path):
         with pytest.raises(DataError, match="slots of 1 ms; if that is no stray time"):
             self.grid(tmp_path, 0, NOON, length="1ms")
+        with pytest.raises(DataError, match=r"^4 events reach from .* 10000001 slots of 1 s"):
+            self.grid(tmp_path, 0, 1, 2, 10_000_000)
+        assert self.grid(tmp_path, 0, 1, 2, 10_000_000, start="0", end="3") == ("1970-01-01T00:00:00+00:00", 3)
+        assert self.grid(tmp_path, 0, 1, 2, 999_999)[1] == 1_000_000
 
     def test_no_slot_at_all_is_refused(self, tmp_path):
         with pytest.raises(SettingError, match="the end must be later"):
@@ -196,10 +200,17 @@ class TestGrid:
         assert self.grid(tmp_path, start="0", end="2")[1] == 2
 
 
-@pytest.mark.parametrize("text", ["0s", "-1s", "1 week", "", "0.1us", "1e3"])
+@pytest.mark.parametrize("text", ["0s", "-1s", "1 week", "", "0.1us", "1e3", "²s", "\N{ARABIC-INDIC DIGIT THREE}s"])
 def test_lengths_that_mean_nothing_are_refused(text):
     with pytest.raises(SettingError):
         microseconds(text)
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "1." + "0" * 5000, "99999999999999d"])
+def test_lengths_of_any_number_of_digits_are_refused_in_a_short_sentence(text):
+    with pytest.raises(SettingError) as raised:
+        microseconds(text)
+    assert len(str(raised.value)) < 400
 
 
 @settings(max_examples=50)

@@ -9,7 +9,7 @@ from bica.data.chunks import MISSING
 from bica.data.slots import tables
 from bica.data.slots.grid import Outages, SlotGrid
 from bica.data.slots.store import event_store
-from bica.data.slots.tables import TableCounts, clocks_that_went_back, plan_tables, slot_cells, tally
+from bica.data.slots.tables import TableCounts, clocks_that_went_back, natural, plan_tables, slot_cells, tally
 from tests.reference import slow_slots
 
 NAMES = ["a", "b", "c"]
@@ -32,6 +32,7 @@ def cells_of(store, plan, channel=None):
     return np.vstack(pieces), counts
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(events, outages, st.integers(-10, 5), st.integers(1, 9), st.integers(1, 8))
 def test_cells_are_those_of_the_definition_however_they_are_cut(found, down, start, length, n_slots):
@@ -101,6 +102,11 @@ def test_sensors_one_after_the_other_in_a_file_are_no_clock_going_back():
     with event_store() as store:
         filled(store, [(5, "a"), (9, "a"), (1, "b"), (1, "b"), (2, "b")])
         assert clocks_that_went_back(store) == []
+
+
+@pytest.mark.parametrize("digits", ["7" * 5000, "²"], ids=["5000 digits", "superscript"])
+def test_any_digits_are_a_name(digits):
+    assert sorted([f"s{digits}", "s10", "s9"], key=natural) == ["s9", "s10", f"s{digits}"]
 
 
 def test_numbers_inside_names_go_by_size():

@@ -320,6 +320,7 @@ def both_ways(seed, n_samples=10_000):
     return task.result(task.learn(np.random.default_rng(0))), fit_on_lattice(table, settings)
 
 
+@pytest.mark.slow
 def test_blocks_find_what_the_lattice_finds():
     """Seeds 1000 to 1059: the same sources in 57, else one more or less, and probabilities within 0.7 of an error."""
     n_same, seeds = 0, range(30)

@@ -13,7 +13,7 @@ pools = st.dictionaries(columns, st.floats(0.01, 2).map(lambda rate: Estimate(ra
 
 @given(pools, st.lists(st.integers(0, 5), unique=True, min_size=1, max_size=4))
 def test_the_part_that_a_block_sees_has_the_distribution_of_its_sensors(pool, sensors):
-    masks, rates = pool.seen_by(np.array(sensors))
+    masks, rates = pool.restricted_to(np.array(sensors))
     assert masks.tolist() == sorted(set(masks.tolist()) - {0})
     seen = slow_mixture.pattern_probability(
         list(zip(masks.tolist(), (-np.expm1(-rates)).tolist(), strict=True)), len(sensors)

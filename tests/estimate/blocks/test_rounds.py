@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bica.data.patterns import PatternCounts
-from bica.errors import SettingError
 from bica.estimate.blocks.learn import WideTask
-from bica.estimate.blocks.learner import Estimate, FlipSlope, Learned, Pool
+from bica.estimate.blocks.learner import Estimate, FlipSlope, LearnedBlock, Pool
 from bica.estimate.blocks.plan import LARGEST, WHOLE, Block, Links
 from bica.estimate.blocks.rounds import (
     N_BLOCKS,
@@ -36,7 +35,7 @@ from tests.estimate.networks import drawn, network, rows_of
 
 def said(sensors, sources, n_anchor=1, lone=False, flips=None):
     """What a block says."""
-    return Learned(Block(np.array(sensors), n_anchor, lone), sources, flips or FlipSlope(), settled=True)
+    return LearnedBlock(Block(np.array(sensors), n_anchor, lone), sources, flips or FlipSlope(), settled=True)
 
 
 def task_of(data, **options):
@@ -205,14 +204,9 @@ def test_among_many_sensors_the_discount_of_narrow_sources_ends():
 def test_the_number_of_threads_changes_nothing(known):
     options = {"known": [(["s0", "s1"], 0.1)], "noise": Noise.flips(0.02)} if known else {}
     data = drawn(network(5), 2000)
-    documents = [Likelihood(n_jobs=n, **options).fit(data, np.random.default_rng(0)).document() for n in (1, 2, 3)]
-    assert documents[0] == documents[1] == documents[2]
-
-
-@pytest.mark.parametrize("n_jobs", [0, -1])
-def test_no_threads_are_refused(n_jobs):
-    with pytest.raises(SettingError, match="n_jobs counts threads from 1 up"):
-        Likelihood(n_jobs=n_jobs)
+    counts = (None, 1, 2, 3, -1)
+    first, *others = (Likelihood(n_jobs=n, **options).fit(data, np.random.default_rng(0)).document() for n in counts)
+    assert all(other == first for other in others)
 
 
 def test_a_round_after_the_last_changes_no_source():

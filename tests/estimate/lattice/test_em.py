@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.estimate.lattice.refit import BetaPrior, accelerated_em, em_step
+from bica.estimate.lattice.refit import BetaPrior, em_step
 from bica.estimate.lattice.surface import NoiseShape
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -61,25 +61,3 @@ def test_many_steps_end_where_the_slope_is_zero(shape):
         point = em_step(surface, point, ALL_FREE)
     inside = np.append(ALL_FREE, point.noise > 1e-3)  # a flip rate may creep towards 0 for ever
     assert np.abs(surface.gradient(point)[inside]).max() < 1e-3  # of slopes of some hundred at the start
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_acceleration_climbs_higher_than_as_many_plain_steps(shape):
-    surface = surface_of(TRUTH, 500, SHAPES[shape][0])
-    start = plain = surface.at(SOURCES, np.full(3, 0.2), SHAPES[shape][1])
-    heights = [start.log_likelihood]
-    for n_leaps in range(2, 12, 2):  # the very first leap may end outside the bounds and cost its step for nothing
-        for _ in range(6):  # a leap costs three steps
-            plain = em_step(surface, plain, ALL_FREE)
-        heights.append(accelerated_em(surface, start, ALL_FREE, max_steps=n_leaps, tolerance=0).log_likelihood)
-        assert heights[-1] >= plain.log_likelihood - ROUNDING
-    assert heights == sorted(heights)
-
-
-@settings(max_examples=50)
-@given(problems(noise=any_noise, min_sources=1), st.data())
-def test_acceleration_never_goes_down_and_leaves_given_rates_alone(problem, data):
-    free = np.array([data.draw(st.booleans()) for _ in problem.point.rate], dtype=bool)
-    point = accelerated_em(problem.surface, problem.point, free, max_steps=20)
-    assert point.log_likelihood >= problem.point.log_likelihood - ROUNDING
-    assert point.rate[~free].tolist() == problem.point.rate[~free].tolist()

@@ -63,7 +63,7 @@ def test_the_derivatives_of_every_cell_and_their_sum(problem):
     surface, point = problem.surface, problem.point
 
     def log_chances(values):
-        return np.log(surface.at(point.sources, values[: point.rate.size], values[point.rate.size :]).chance)
+        return np.log(surface.at(point.sources, values[: point.rate.size], values[point.rate.size :]).cell_probability)
 
     start = np.concatenate([point.rate, point.noise])
     derivatives = surface.derivatives(point)
@@ -108,4 +108,4 @@ def test_all_patterns_together_are_certain(problem):
     m = problem.surface.cells.n_sensors
     every = cells_of([tuple(s >> i & 1 for i in range(m)) for s in range(2**m)], [1] * 2**m)
     point = Surface(every, problem.surface.noise).at(problem.point.sources, problem.point.rate, np.empty(0))
-    assert point.chance.sum() == pytest.approx(1, abs=1e-12)
+    assert point.cell_probability.sum() == pytest.approx(1, abs=1e-12)

@@ -3,6 +3,7 @@
 import csv
 
 import numpy as np
+import pytest
 import scipy.sparse
 
 from bica.data.patterns import PatternCounts
@@ -10,6 +11,7 @@ from bica.estimate.rows.pool import RowPool, RowTable
 from bica.estimate.rows.rounds import row_rounds
 
 
+@pytest.mark.slow
 def test_all_diseases_are_found_and_no_other(shared_data):
     folder = shared_data / "disease_symptom_kb"
     rows = scipy.sparse.load_npz(folder / "X_sim_exact.npz")

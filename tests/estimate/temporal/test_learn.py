@@ -3,12 +3,14 @@ import pytest
 
 from bica.data.chunks import packed
 from bica.data.patterns import PatternCounts
+from bica.data.rows import Rows
+from bica.errors import SettingError
 from bica.estimate.likelihood import Likelihood
 from bica.estimate.temporal import learn_in_time, stays_in_time
 from bica.estimate.temporal.state import TemporalState
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
-from bica.simulate import simulate
+from bica.simulate import markov_activity, simulate
 
 NOBODY = OrMixture(np.zeros((4, 0), bool), [])
 
@@ -101,3 +103,36 @@ def test_ctrl_c_keeps_what_was_found(monkeypatch):
     found = learn_in_time(NOBODY, words)
     assert found.interrupted
     assert found.model.n_sources == 1
+
+
+def in_order(**settings):
+    truth = OrMixture([[1, 0, 0], [1, 1, 0], [0, 1, 1], [0, 0, 1]], [0.05, 0.08, 0.06], sensors=list("abcd"))
+    activity = markov_activity(truth.probability, 5, 3000, np.random.default_rng(3))
+    rows = Rows.of(truth.observe(activity), sensors=truth.sensors)
+    return truth, Likelihood(**settings).fit_in_order(rows, np.random.default_rng(0)).model
+
+
+def columns_of(model):
+    return {tuple(np.array(model.sensors)[column]) for column in model.mixing.T}
+
+
+def test_without_knowledge_the_true_sources_are_found():
+    truth, found = in_order()
+    assert columns_of(found) == columns_of(truth)
+
+
+def test_no_source_contains_a_forbidden_set():
+    _, found = in_order(forbidden=[("b", "c")])
+    assert columns_of(found)
+    assert not any({"b", "c"} <= set(column) for column in columns_of(found))
+
+
+def test_a_known_source_stays_with_its_name_though_it_does_not_pay():
+    _, found = in_order(known=[(["a", "d"], None, "ghost")], min_probability=0.02)
+    assert ("a", "d") in columns_of(found)
+    assert "ghost" in found.names
+
+
+def test_a_known_probability_is_refused_in_time():
+    with pytest.raises(SettingError, match="not with its probability"):
+        in_order(known=[(["a"], 0.1)])

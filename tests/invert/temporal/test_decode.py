@@ -181,6 +181,20 @@ class TestPersistence:
             decode_in_time(model, np.zeros((2, 1), np.uint64), persistence=strange)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_source_that_is_always_on_may_stay_for_ever():
+    model = OrMixture([[1, 0], [0, 1]], [1.0, 0.3], Noise.flips(0.2))
+    rows = np.array([[1], [1], [3], [1], [1], [3], [3], [1], [3], [3]], dtype=np.uint64)
+    found = decode_in_time(model, rows, persistence=[np.inf, 5])
+    assert found.activity.T.astype(int).tolist() == [[1] * 10, [0] * 5 + [1] * 5]
+    assert found.persistence.tolist() == [np.inf, 5]
+    assert found.cost == decode_in_time(model, rows, persistence=5).cost
+    with pytest.raises(SettingError, match="persistence"):
+        decode_in_time(model, rows, persistence=[5, np.inf])  # this one is off most of the time
+    with pytest.raises(SettingError, match="persistence"):
+        decode_in_time(model, rows, persistence=np.inf)
+
+
 def test_rows_that_are_impossible_are_passed_over_and_named():
     model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
     found = decode_in_time(model, np.array([[3], [2], [3]], dtype=np.uint64), persistence=5)

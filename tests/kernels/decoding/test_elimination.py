@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bica.kernels.decoding.elimination import add_chances, comes_first
+from bica.kernels.decoding.elimination import add_probabilities, comes_first
 from bica.kernels.decoding.table import fold_rows
 
 logs = st.one_of(st.just(-math.inf), st.floats(-800, 50))
@@ -14,7 +14,7 @@ logs = st.one_of(st.just(-math.inf), st.floats(-800, 50))
 def test_chances_add_up_in_logarithms(entries):
     values, target = np.array([v for v, _ in entries]), np.array([t for _, t in entries], dtype=np.int64)
     total = np.empty(4)
-    add_chances(values, target, total)
+    add_probabilities(values, target, total)
     for place in range(4):
         chosen = [value for value, where in entries if where == place and value > -math.inf]
         peak = max(chosen, default=-math.inf)

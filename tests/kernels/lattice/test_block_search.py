@@ -12,9 +12,10 @@ from bica.estimate.lattice import search
 from bica.estimate.lattice.refit import BetaPrior
 from bica.estimate.lattice.search import Search, Start
 from bica.estimate.lattice.surface import NoiseShape, Surface
-from bica.kernels.lattice.block_climb import chances, climb, profiled_flip_rate
-from bica.kernels.lattice.block_search import search_block
+from bica.kernels.lattice.block_climb import BlockRows, cell_probabilities, climb, profiled_flip_rate
+from bica.kernels.lattice.block_search import BlockChannel, SetRules, search_block
 from bica.kernels.lattice.channel import channel_matrices
+from bica.kernels.lattice.likelihood import CellGroups
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from tests.estimate.lattice.surfaces import cells_of, problems, slope_by_differences, surface_of
@@ -37,27 +38,27 @@ class Found:
 
 def block_of(surface):
     cells = surface.cells
-    return cells.unobserved, cells.starts, cells.cells, cells.weights
+    return BlockRows(CellGroups(cells.unobserved, cells.starts, cells.cells), cells.weights)
 
 
 def searched(surface, noise=None, start=NOTHING, allowed=None):
-    """Search with the usual price; ``noise`` are rates for a surface on which they are unknown."""
+    """Search with the usual cost; ``noise`` are rates for a surface on which they are unknown."""
     matrices = surface.noise.matrices(np.empty(0) if noise is None else noise)
     n_sensors = surface.cells.n_sensors
     allowed = np.arange(2**n_sensors) > 0 if allowed is None else allowed
-    channel = matrices, matrices.transpose(0, 2, 1).copy()
+    channel = BlockChannel(matrices, matrices.transpose(0, 2, 1).copy())
     size = np.bitwise_count(np.arange(allowed.size)).astype(np.int64)
-    return Found(*search_block(*start, block_of(surface), channel, (allowed, size, price(surface)[size])))
+    return Found(*search_block(*start, block_of(surface), channel, SetRules(allowed, size, usual_cost(surface)[size])))
 
 
-def price(surface):
+def usual_cost(surface):
     return cost_by_size(surface.cells.n_sensors, surface.cells.n_samples, surface.cells.n_sensors)
 
 
 def slow_score(problem, found, n_known=0):
     """From the definition; at most the four sensors and few sources of a small problem."""
     height = slow_likelihood.log_likelihood(problem.rows, problem.weights, found.pairs, *problem.rates)
-    cost = price(problem.surface)
+    cost = usual_cost(problem.surface)
     return height - sum(cost[source.bit_count()] for source in found.sources[n_known:].tolist())
 
 
@@ -68,8 +69,8 @@ known_noise = problems(shapes=("known",))
 @settings(max_examples=50)
 def test_the_height_is_the_log_likelihood(problem):
     matrices, point = problem.surface.noise.matrices(np.empty(0)), problem.point
-    hidden, chance = np.empty(point.hidden.size), np.empty(point.chance.size)
-    height = chances(point.sources, point.rate, block_of(problem.surface), matrices, hidden, chance)
+    hidden, probability = np.empty(point.hidden.size), np.empty(point.cell_probability.size)
+    height = cell_probabilities(point.sources, point.rate, block_of(problem.surface), matrices, hidden, probability)
     slow = slow_likelihood.log_likelihood(problem.rows, problem.weights, problem.sources, *problem.rates)
     np.testing.assert_allclose(height, slow, rtol=1e-9, atol=1e-9)
 
@@ -119,7 +120,9 @@ def test_the_score_is_the_penalised_likelihood_and_no_worse_than_the_start(probl
     start = point.sources, point.rate, np.zeros(0, dtype=bool)
     found = searched(problem.surface, start=start)
     np.testing.assert_allclose(found.score, slow_score(problem, found), rtol=1e-9, atol=1e-9)
-    assert found.score >= point.log_likelihood - price(problem.surface)[np.bitwise_count(point.sources)].sum() - 1e-9
+    assert (
+        found.score >= point.log_likelihood - usual_cost(problem.surface)[np.bitwise_count(point.sources)].sum() - 1e-9
+    )
     assert len(set(found.sources.tolist())) == found.sources.size
     assert found.information.shape == (found.sources.size, found.sources.size)
     empty = problem.surface.at(np.empty(0, np.int64), np.empty(0), np.empty(0)).log_likelihood
@@ -164,7 +167,7 @@ def both_searches(seed, n_samples=2000):
     truth = OrMixture(mixing, rng.uniform(0.05, 0.3, n_sources), Noise.flips(rng.uniform(0.01, 0.1)))
     surface = surface_of(truth, n_samples, NoiseShape.known(truth.noise, n_sensors), seed)
     found = searched(surface)
-    cost = price(surface)
+    cost = usual_cost(surface)
     start = Start(*NOTHING, np.empty(0))
     best = Search(
         surface, lambda sets: cost[np.bitwise_count(sets)], np.arange(2**n_sensors) > 0, BetaPrior(), start

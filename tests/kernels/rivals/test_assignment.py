@@ -5,11 +5,11 @@ from scipy.optimize import approx_fprime
 
 from bica.kernels.rivals.assignment import (
     assign,
-    best_quiet_chance,
+    best_quiet_probability,
     best_sets,
     improve_quiet,
     noise_weights,
-    quiet_chances,
+    quiet_probabilities,
 )
 from bica.rivals.mac import assignment_sets
 from tests.reference import slow_assignment
@@ -28,7 +28,7 @@ class Case:
         self.sets = slow_assignment.sets_of(n_sources, max_assign)
         self.without = assignment_sets(n_sources, max_assign)
         self.quiet = np.empty((n_sensors, len(self.sets)))
-        quiet_chances(self.quiet_one, self.without, self.quiet)
+        quiet_probabilities(self.quiet_one, self.without, self.quiet)
         self.ones, self.total = np.empty(self.quiet.shape), np.empty(len(self.sets))
 
     def assign(self):
@@ -76,7 +76,7 @@ def test_every_quiet_chance_stands_where_the_slope_is_zero_or_at_an_end(case):
     k, j = case.quiet_one.shape[0] - 1, 0
     members = np.flatnonzero(case.without[k] >= 0)
     others, on = case.quiet[j, case.without[k, members]], case.ones[j, members]
-    best = best_quiet_chance(others, on, case.total[members] - on, case.noise, 0.5)
+    best = best_quiet_probability(others, on, case.total[members] - on, case.noise, 0.5)
 
     def value(x):
         changed = case.quiet_one.copy()

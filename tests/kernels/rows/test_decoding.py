@@ -91,11 +91,9 @@ class TestSweeps:
             5, [self.ONES] * self.COPIES, [self.GAPS] * self.COPIES, [1.0] * self.COPIES, self.COLUMNS,
             [start] * self.COPIES, self.LOG_ODDS, self.RATE, [-r for r in self.RATE],
         )  # fmt: skip
-        active = problem.activity()
+        rows, cells, sources, active = problem.rows(), problem.cells(), problem.sources(), problem.activity()
         for step in range(n_sweeps):
-            sweep = sweep_rows(
-                problem.rows(), problem.cells(), problem.sources(), -np.inf, active, np.uint64(step * 10**9)
-            )
+            sweep = sweep_rows(rows, cells, sources, -np.inf, active, np.uint64(step * 10**9))
             active = sweep.active
         return sweep
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bica.estimate.rows.pool import as_columns, as_lists
 from bica.kernels.rows.births import accept_columns, closure_areas, find_seeds, grow_columns
 from bica.kernels.rows.lists import turned
-from bica.kernels.rows.votes import FEW, count_overlaps, count_together, vote_columns
+from bica.kernels.rows.votes import HEARD_SHARE, count_overlaps, count_together, vote_columns
 from tests.kernels.rows.row_problems import as_sets, row_problems
 from tests.reference import slow_rows
 
@@ -35,7 +35,7 @@ def test_votes_follow_the_definition(problem, data):
         hopeful = set()
         for i in set(range(m)) - column:
             count = sum(problem.weights[t] for t in rows if i in left[t])
-            zeros = max(0.0, FEW * free[i] * weight - count)
+            zeros = max(0.0, HEARD_SHARE * free[i] * weight - count)
             if count and count * problem.one[i] + zeros * problem.zero[i] > price:
                 hopeful.add(i)
         return hopeful
@@ -53,7 +53,7 @@ def test_seeds_are_the_most_surprising_partners(problem, n_best, least_surprise)
     m, weights = problem.n_sensors, problem.weights
     left = slow_rows.left(problem.ones, problem.active, problem.columns)
     lists = as_lists([tuple(u) for u in left])
-    each = np.array([slow_rows.together(left, weights, k, k) for k in range(m)])
+    each = np.array([slow_rows.together(left, weights, k, k) for k in range(m)], float)
     partners, together = find_seeds(
         np.arange(m), lists, turned(lists, m), each, problem.cells(), n_best, least_surprise, 1.0
     )
@@ -116,7 +116,7 @@ def test_sources_that_are_on_together_too_often_are_found(problem, surprise, sha
     n, weights, active = len(problem.columns), problem.weights, problem.activity()
     n_on = [slow_rows.together(problem.active, weights, j, j) for j in range(n)]
     pairs, counts = count_together(
-        np.arange(n), active, turned(active, n), np.array(weights), np.array(n_on), surprise, 1.0, share
+        np.arange(n), active, turned(active, n), np.array(weights), np.array(n_on, float), surprise, 1.0, share
     )
     expected = {}
     for j in range(n):

@@ -1,1 +1,1 @@
-"""Which channel each sniffer should watch."""
+"""Which channel each sniffer should watch: users are sources, sniffers are sensors."""

@@ -1,7 +1,8 @@
-"""Which channel each sniffer should watch: four ways to decide, each reported with how good it is at least.
+"""Which channel each sniffer should watch: five ways to decide, each reported with a bound on what can be reached.
 
-A user whom the relaxation sees to a part y is seen by lot with chance 1 - prod(1 - z) >= (1 - 1/e) y, so both keep at
-least 1 - 1/e of the bound, the lot on average and the other always.
+Two of them round the linear relaxation. A user who is monitored to a share y there is monitored by a random rounding
+with probability 1 - prod(1 - z) >= (1 - 1/e) y. So random rounding keeps at least 1 - 1/e of the bound on average, and
+rounding by conditional expectations always does.
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from bica.progress import tracked
 def round_by_lot(
     problem: MonitoringProblem, shares: NDArray[np.float64], n_draws: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """The best of many assignments in which each sniffer draws its channel by its shares."""
+    """The best of ``n_draws`` assignments in which each sniffer draws its channel at random, by its shares."""
     best, best_value = np.full(problem.n_sniffers, -1), -1.0
     for _ in tracked(range(n_draws), "rounding", n_draws):
         drawn = draw(shares, rng)
@@ -30,7 +31,7 @@ def round_by_lot(
 
 
 def draw(shares: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """One channel a sniffer, by lot; -1 where all shares are 0.
+    """One random channel per sniffer, drawn by its shares; -1 where all shares are 0.
 
     >>> draw(np.array([[0.0, 1.0], [0.0, 0.0]]), np.random.default_rng(0))
     array([ 1, -1])
@@ -46,7 +47,7 @@ def expected_value(problem: MonitoringProblem, shares: NDArray[np.float64]) -> f
 
 
 def round_by_expectation(problem: MonitoringProblem, shares: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Settle one sniffer after the other on the channel that leaves the most to be expected."""
+    """Settle one sniffer after another on the channel with the largest expected value, later sniffers still random."""
     misses = _misses(problem, shares)
     later = np.vstack([np.cumprod(misses[::-1], axis=0)[::-1], np.ones((1, problem.n_users))])
     unseen = problem.probability.copy()
@@ -59,14 +60,16 @@ def round_by_expectation(problem: MonitoringProblem, shares: NDArray[np.float64]
     return chosen
 
 
-def gains(problem: MonitoringProblem, sniffer: int, worth: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What a sniffer reaches on each channel, where a user is worth so much."""
+def gains(problem: MonitoringProblem, sniffer: int, value_of_user: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The total value of the users that a sniffer reaches on each channel."""
     reached = problem.reach[sniffer]
-    return np.bincount(problem.channel[reached], worth[reached], minlength=problem.n_channels).astype(np.float64)
+    return np.bincount(problem.channel[reached], value_of_user[reached], minlength=problem.n_channels).astype(
+        np.float64
+    )
 
 
 def _misses(problem: MonitoringProblem, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The chance that a sniffer does not see a user: (n_sniffers, n_users)."""
+    """The probability that a sniffer misses a user: (n_sniffers, n_users)."""
     return np.where(problem.reach, 1 - shares[:, problem.channel], 1.0)
 
 
@@ -88,26 +91,27 @@ def assign_greedily(problem: MonitoringProblem) -> NDArray[np.int64]:
 
 
 def assign_to_busiest(problem: MonitoringProblem) -> NDArray[np.int64]:
-    """Max, the naive rule: every sniffer watches the channel on which it hears most, whoever else hears it, too."""
+    """Max, the naive rule: every sniffer watches the channel on which it hears most, even if others hear the same."""
     if not problem.n_channels:
         return np.full(problem.n_sniffers, -1)
     return np.where(problem.busy.max(axis=1) > 0, problem.busy.argmax(axis=1), -1)
 
 
-Solver = Literal["exact", "rounding", "derandomised", "greedy", "max"]
-SOLVERS: tuple[Solver, ...] = get_args(Solver)
-N_DRAWS = 200
+MonitoringSolver = Literal["exact", "rounding", "derandomised", "greedy", "max"]
+SOLVERS: tuple[MonitoringSolver, ...] = get_args(MonitoringSolver)
+N_DRAWS = 200  # random roundings
 TIME_LIMIT = 60.0  # seconds for the exact solution
+ROUNDING = 1e-9  # relative: a value this close to the bound has reached it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assignment:
-    """One channel a sniffer, and what comes of it."""
+    """One channel per sniffer, and how many active users are monitored that way."""
 
     problem: MonitoringProblem
-    solver: Solver
+    solver: MonitoringSolver
     channel: NDArray[np.int64]  # (n_sniffers,), the place of the channel; -1 where a sniffer is not needed
-    bound: float  # the linear relaxation: no assignment monitors more
+    bound: float  # that of the linear relaxation: no assignment monitors more
     proven: bool  # whether no other assignment is better
 
     @property
@@ -117,7 +121,7 @@ class Assignment:
 
     @property
     def share_of_bound(self) -> float:
-        """The value as a share of the bound; 1 where there is nothing to see."""
+        """The value as a share of the bound; 1 where there is nothing to monitor."""
         return min(self.value / self.bound, 1.0) if self.bound > 0 else 1.0
 
     def watched(self) -> dict[str, str | None]:
@@ -127,7 +131,7 @@ class Assignment:
 
     def unseen(self) -> list[str]:
         """The users who are not monitored, the most active first."""
-        missed = np.flatnonzero(~self.problem.seen(self.channel))
+        missed = np.flatnonzero(~self.problem.monitored(self.channel))
         order = missed[np.argsort(-self.problem.probability[missed], kind="stable")]
         return [self.problem.users[u] for u in order.tolist()]
 
@@ -146,7 +150,7 @@ class Assignment:
 
 def assign(
     problem: MonitoringProblem,
-    solver: Solver = "exact",
+    solver: MonitoringSolver = "exact",
     *,
     relaxation: Relaxation | None = None,
     n_draws: int = N_DRAWS,
@@ -155,10 +159,10 @@ def assign(
 ) -> Assignment:
     """Decide which channel each sniffer watches, to monitor as many active users as possible.
 
-    ``exact`` solves the integer program; ``rounding`` keeps the best of ``n_draws`` roundings of its linear relaxation
-    by lot, ``derandomised`` rounds once by conditional expectations, and both reach 1 - 1/e of the bound, the first on
-    average; ``greedy`` reaches half of the best; ``max`` puts every sniffer on its busiest channel. ``relaxation``
-    saves solving it again.
+    ``exact`` solves the integer program; ``rounding`` keeps the best of ``n_draws`` random roundings of its linear
+    relaxation and ``derandomised`` rounds it once by conditional expectations (both reach 1 - 1/e of the bound, the
+    first on average); ``greedy`` reaches at least half of the best; ``max`` puts every sniffer on its busiest channel.
+    Give ``relaxation`` where it was solved before.
 
     >>> problem = MonitoringProblem([[1, 1, 0], [1, 0, 1]], [0, 1, 1], [0.5, 0.2, 0.3])
     >>> best = assign(problem)
@@ -179,5 +183,5 @@ def assign(
         channel = round_by_expectation(problem, relaxed.shares)
     else:
         channel = assign_greedily(problem) if solver == "greedy" else assign_to_busiest(problem)
-    proven = proven or problem.value(channel) >= relaxed.bound * (1 - 1e-9)
+    proven = proven or problem.value(channel) >= relaxed.bound * (1 - ROUNDING)
     return Assignment(problem, solver, channel, relaxed.bound, proven)

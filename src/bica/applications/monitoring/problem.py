@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from bica.data.patterns import PatternCounts
 from bica.errors import DataError, ModelError
 from bica.methods import method_named
-from bica.model.checks import as_bits, as_chances
+from bica.model.checks import as_bits, as_probabilities
 from bica.model.fit import Fit, Method
 from bica.model.or_mixture import OrMixture
 from bica.progress import tracked
@@ -21,7 +21,7 @@ from bica.text import as_distinct_names
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MonitoringProblem:
-    """Who is active where and how often, and which sniffers could hear it.
+    """Which users are active on which channel and how often, and which sniffers could hear them.
 
     >>> one, six = OrMixture([[1, 0], [1, 1]], [0.3, 0.2]), OrMixture([[1], [0]], [0.4])
     >>> problem = MonitoringProblem.of({"1": one, "6": six})
@@ -48,11 +48,11 @@ class MonitoringProblem:
         users: Sequence[str] | None = None,
         busy: ArrayLike | None = None,
     ) -> None:
-        bits, chances = as_bits(reach, "reach"), as_chances(probability, "probability")
+        bits, probabilities = as_bits(reach, "reach"), as_probabilities(probability, "probability")
         places = np.array(channel, np.int64).reshape(-1)
         n_channels = int(places.max(initial=-1)) + 1 if channels is None else len(channels)
-        _check_shapes(bits, places, chances, n_channels)
-        heard = heard_share(bits, places, chances, n_channels) if busy is None else np.array(busy, np.float64)
+        _check_shapes(bits, places, probabilities, n_channels)
+        heard = heard_share(bits, places, probabilities, n_channels) if busy is None else np.array(busy, np.float64)
         if heard.shape != (bits.shape[0], n_channels):
             raise ModelError(
                 f"busy has shape {heard.shape}, but there are {bits.shape[0]} sniffers, {n_channels} channels"
@@ -62,9 +62,9 @@ class MonitoringProblem:
             _named(channels, "channel", n_channels),
             _named(users, "user", bits.shape[1]),
         )
-        for array in (bits, places, chances, heard):
+        for array in (bits, places, probabilities, heard):
             array.flags.writeable = False
-        for field, value in zip(self.__slots__, (*names, bits, places, chances, heard), strict=True):
+        for field, value in zip(self.__slots__, (*names, bits, places, probabilities, heard), strict=True):
             object.__setattr__(self, field, value)
 
     @staticmethod
@@ -73,11 +73,11 @@ class MonitoringProblem:
         sniffers: Sequence[str] | None = None,
         busy: Mapping[str, Mapping[str, float]] | None = None,
     ) -> MonitoringProblem:
-        """The problem behind one model a channel, whose sensors are the sniffers and whose sources are the users.
+        """The problem behind one model per channel, whose sensors are the sniffers and whose sources are the users.
 
-        A sniffer that a model does not know hears nothing on that channel. ``sniffers`` are those that are at hand, all
-        by default; users whom none of them reaches stay in the problem, unseen. ``busy`` tells how often each sniffer
-        was on, by channel and name, where that was measured.
+        A sniffer that a model does not know hears nothing on that channel. ``sniffers`` are the available ones, all by
+        default; users whom none of them reaches stay in the problem and count as missed. ``busy`` is how often each
+        sniffer was on, by channel and name, where that was measured.
         """
         known = list(dict.fromkeys(name for model in models.values() for name in model.sensors))
         chosen = known if sniffers is None else list(sniffers)
@@ -111,20 +111,20 @@ class MonitoringProblem:
 
     @property
     def n_users(self) -> int:
-        """How many users there are, also those whom no sniffer reaches."""
+        """How many users there are, including those whom no sniffer reaches."""
         return len(self.users)
 
-    def seen(self, assignment: ArrayLike) -> NDArray[np.bool_]:
+    def monitored(self, assignment: ArrayLike) -> NDArray[np.bool_]:
         """Which users are monitored when sniffer s watches channel ``assignment[s]``, or none if that is -1."""
         watched = np.asarray(assignment, np.int64)
         if watched.shape != (self.n_sniffers,):
             raise ModelError(f"there are {self.n_sniffers} sniffers, but the assignment has shape {watched.shape}")
-        seen: NDArray[np.bool_] = (self.reach & (watched[:, None] == self.channel)).any(axis=0)
-        return seen
+        monitored: NDArray[np.bool_] = (self.reach & (watched[:, None] == self.channel)).any(axis=0)
+        return monitored
 
     def value(self, assignment: ArrayLike) -> float:
         """The expected number of active users that are monitored."""
-        return float(self.probability[self.seen(assignment)].sum())
+        return float(self.probability[self.monitored(assignment)].sum())
 
 
 def heard_share(
@@ -168,33 +168,33 @@ def _named(names: Sequence[str] | None, what: str, n_names: int) -> tuple[str, .
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearnedChannels:
-    """One fit a channel, and how often each sniffer was on there."""
+    """One fit per channel, and how often each sniffer was on there."""
 
     fits: Mapping[str, Fit]
     busy: Mapping[str, Mapping[str, float]]  # by channel and sniffer
 
     def problem(self, sniffers: list[str] | None = None) -> MonitoringProblem:
-        """The monitoring problem with what was learned; the naive rule Max sees what was measured."""
+        """The monitoring problem with the learned users; the naive rule Max uses what was measured."""
         return MonitoringProblem.of({name: fit.model for name, fit in self.fits.items()}, sniffers, self.busy)
 
 
 def learn_channels(
     tables: Mapping[str, Any], method: Method | None = None, rng: np.random.Generator | None = None
 ) -> LearnedChannels:
-    """Learn the users behind every channel's table of slots: anything that ``BICA`` takes, as ``bica slots`` writes it.
+    """Learn the users behind each channel's table of slots: anything that ``BICA`` takes, as ``bica slots`` writes it.
 
-    A channel on which nothing was ever heard has no users. The time is that of one fit a channel.
+    A channel on which nothing was ever heard has no users. It takes the time of one fit per channel.
 
     >>> quiet, rows = [[0, 0]] * 10, [[0, 0]] * 40 + [[1, 0]] * 10 + [[1, 1]] * 50
     >>> learned = learn_channels({"1": quiet, "6": rows})
     >>> [fit.model.n_sources for fit in learned.fits.values()], learned.busy["6"]
     ([0, 2], {'x0': 0.6, 'x1': 0.5})
     """
-    learner, chance = method or method_named("likelihood"), rng or np.random.default_rng(0)
+    learner, generator = method or method_named("likelihood"), rng or np.random.default_rng(0)
     fits, busy = {}, {}
     for channel, table in tracked(tables.items(), "learning the channels", len(tables)):
         counts = PatternCounts.of(table)
-        fits[channel] = _fit(learner, counts, chance)
+        fits[channel] = _fit(learner, counts, generator)
         if "interrupted" in fits[channel].diagnostics:  # half-learned users would make a plan that looks sound
             raise KeyboardInterrupt(f"while learning channel {channel}")
         share = counts.ones() / np.maximum(counts.times_seen(), 1.0)

@@ -11,11 +11,12 @@ from bica.applications.monitoring.problem import MonitoringProblem
 from bica.errors import LimitError
 
 SCALE = 1024.0  # HiGHS stops within 1e-6 of the optimum; probabilities are often not much larger than that
+SOLVER_ROUNDING = 1e-9  # a sniffer with less time than this in all shares is not needed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relaxation:
-    """A best assignment of shares: sniffer s spends ``shares[s, k]`` of its time on channel k."""
+    """A best assignment of shares of time: sniffer s spends ``shares[s, k]`` on channel k."""
 
     shares: NDArray[np.float64]  # (n_sniffers, n_channels); a row sums to 1, or is 0 where nothing can be gained
     bound: float  # no assignment monitors more active users than this
@@ -34,8 +35,8 @@ def relax(problem: MonitoringProblem) -> Relaxation:
     shares = np.clip(found.x[: -problem.n_users].reshape(problem.n_sniffers, -1), 0, 1)
     shares = np.where(_reaches_a_user(problem), shares, 0)
     total = shares.sum(axis=1, keepdims=True)
-    # time left over is spent like the rest of it, which loses nothing
-    shares = np.divide(shares, total, out=np.zeros_like(shares), where=total > 1e-9)
+    # time left over is spread like the rest, which loses nothing
+    shares = np.divide(shares, total, out=np.zeros_like(shares), where=total > SOLVER_ROUNDING)
     return Relaxation(shares, float(problem.probability @ np.clip(found.x[-problem.n_users :], 0, 1)))
 
 
@@ -56,7 +57,7 @@ def _solved(problem: MonitoringProblem, *, integer: bool, time_limit: float | No
     n_choices = problem.n_sniffers * problem.n_channels
     found = milp(
         np.concatenate([np.zeros(n_choices), -SCALE * problem.probability]),
-        integrality=np.repeat([int(integer), 0], [n_choices, problem.n_users]),  # y is whole where z is
+        integrality=np.repeat([int(integer), 0], [n_choices, problem.n_users]),  # y is an integer where z is
         bounds=Bounds(0, 1),
         constraints=_constraints(problem),
         options={"mip_rel_gap": 0.0, "time_limit": np.inf if time_limit is None else time_limit},
@@ -69,7 +70,7 @@ def _solved(problem: MonitoringProblem, *, integer: bool, time_limit: float | No
 
 
 def _constraints(problem: MonitoringProblem) -> LinearConstraint:
-    """Rows over (z, y): each sniffer watches one channel at most, and a user is seen by a sniffer on its channel."""
+    """Rows over (z, y): each sniffer watches at most one channel; a user needs a sniffer in reach on its channel."""
     n_users, n_choices = problem.n_users, problem.n_sniffers * problem.n_channels
     one_channel = kron(eye_array(problem.n_sniffers), np.ones((1, problem.n_channels)))
     sniffer, user = np.nonzero(problem.reach)
@@ -83,7 +84,7 @@ def _constraints(problem: MonitoringProblem) -> LinearConstraint:
 
 
 def _reaches_a_user(problem: MonitoringProblem) -> NDArray[np.bool_]:
-    """Where a sniffer has anybody to watch at all: (n_sniffers, n_channels)."""
+    """On which channels each sniffer reaches any user: (n_sniffers, n_channels)."""
     on_channel = problem.channel[:, None] == np.arange(problem.n_channels)
     reaches: NDArray[np.bool_] = problem.reach @ on_channel  # on booleans, @ is exactly OR over ANDs
     return reaches

@@ -16,7 +16,7 @@ from bica.text import as_distinct_names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Propagation:
-    """Log-distance path loss without fading; the defaults are the paper's, and the loss at 1 m that it leaves open.
+    """Log-distance path loss without fading; the defaults are the paper's, which leaves the loss at 1 m open.
 
     40 dB at 1 m is free space at 2.4 GHz. With 0 dB every user would be heard all over the field.
 
@@ -37,7 +37,7 @@ class Propagation:
 
     @property
     def radius(self) -> float:
-        """Metres within which a user is heard: where the loss has eaten all that the signal has above the threshold."""
+        """Metres within which a user is heard: at this distance the signal falls to the threshold above the noise."""
         margin = 10 * log10(self.power_mw) - (self.noise_dbm + self.threshold_db) - self.reference_loss_db
         return float(10 ** (margin / (10 * self.exponent)))
 
@@ -49,7 +49,7 @@ def within(left: NDArray[np.float64], right: NDArray[np.float64], radius: float)
     return near
 
 
-SIDE = 500.0
+SIDE = 500.0  # metres
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +83,7 @@ class Field:
 
     @property
     def n_users(self) -> int:
-        """How many users there are, also those whom no monitor hears."""
+        """How many users there are, including those whom no monitor hears."""
         return len(self.users)
 
     @property
@@ -110,7 +110,7 @@ def random_field(
     side: float = SIDE,
     propagation: Propagation | None = None,
 ) -> Field:
-    """Monitors and users anywhere on the square, independently of each other.
+    """A field with monitors and users at random places on the square, independently of each other.
 
     >>> random_field(7, np.random.default_rng(1)).reach.shape
     (10, 7)

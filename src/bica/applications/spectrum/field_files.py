@@ -17,11 +17,11 @@ from bica.errors import BicaError, DataError
 
 SCHEMA, VERSION = "bica-field", 1
 COLUMNS = ("monitor", "x", "y")
-ROUGH = 1.0  # how far beyond the outermost monitors the square of a CSV file reaches, in radii
+MARGIN_IN_RADII = 1.0  # how far the square of a CSV file reaches beyond the outermost monitors
 
 
 def field_text(field: Field, traffic: Traffic | None = None) -> str:
-    """The field as JSON, with the users' traffic if it is known.
+    """The field as JSON text, with the users' traffic if it is known.
 
     >>> json.loads(field_text(Field([[1, 2]])))["monitors"]
     [{'name': 'm1', 'x': 1.0, 'y': 2.0}]
@@ -31,7 +31,7 @@ def field_text(field: Field, traffic: Traffic | None = None) -> str:
     ]
     if traffic is not None:
         numbers = zip(users, traffic.probability.tolist(), traffic.stay.tolist(), strict=True)
-        users = [user | {"probability": chance, "stay": stay} for user, chance, stay in numbers]
+        users = [user | {"probability": probability, "stay": stay} for user, probability, stay in numbers]
     places = zip(field.monitor_names, field.monitors.tolist(), strict=True)
     content = {
         "schema": SCHEMA,
@@ -48,7 +48,7 @@ def field_text(field: Field, traffic: Traffic | None = None) -> str:
 def read_field(path: str | Path, propagation: Propagation | None = None) -> Field:
     """A field from JSON as ``field_text`` writes it, or monitors from CSV with the columns monitor, x and y.
 
-    ``propagation`` replaces that of the file; a CSV file has none, so the default counts. Its square reaches one
+    ``propagation`` replaces that of the file; a CSV file has none, so the default is used. Its square reaches one
     radius beyond the outermost monitors.
     """
     try:
@@ -57,7 +57,7 @@ def read_field(path: str | Path, propagation: Propagation | None = None) -> Fiel
         raise DataError(f"{path} cannot be read as a field: {error}") from None
     try:
         return _of_json(text, propagation) if Path(path).suffix.lower() == ".json" else _of_csv(text, propagation)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError, csv.Error) as error:
         reason = str(error) if isinstance(error, BicaError) else f"{type(error).__name__} {error}"
         raise DataError(
             f"{path} is no field: {reason}; it holds the JSON of `bica spectrum simulate --field`, or CSV with the "
@@ -70,13 +70,13 @@ def _of_json(text: str, propagation: Propagation | None) -> Field:
     if not isinstance(content, Mapping) or (content.get("schema"), content.get("version")) != (SCHEMA, VERSION):
         raise DataError(f"it is not {SCHEMA} version {VERSION}")
     known = {entry.name for entry in fields(Propagation)}
-    told = Propagation(**{name: float(value) for name, value in content["propagation"].items() if name in known})
+    given = Propagation(**{name: float(value) for name, value in content["propagation"].items() if name in known})
     x, y = content["corner"]
     return Field(
         [(float(entry["x"]), float(entry["y"])) for entry in content["monitors"]],
         [(float(entry["x"]), float(entry["y"])) for entry in content["users"]],
         side=float(content["side"]),
-        propagation=propagation or told,
+        propagation=propagation or given,
         monitor_names=[entry["name"] for entry in content["monitors"]],
         corner=(float(x), float(y)),
     )
@@ -88,7 +88,7 @@ def _of_csv(text: str, propagation: Propagation | None) -> Field:
         raise DataError("it names no monitor")
     used = propagation or Propagation()
     places = np.array([(float(row["x"]), float(row["y"])) for row in rows])
-    least, most = places.min(axis=0) - ROUGH * used.radius, places.max(axis=0) + ROUGH * used.radius
+    least, most = places.min(axis=0) - MARGIN_IN_RADII * used.radius, places.max(axis=0) + MARGIN_IN_RADII * used.radius
     return Field(
         places,
         side=float((most - least).max()),

@@ -1,4 +1,4 @@
-"""A model on a field: where each user must be, and how often nobody is heard."""
+"""A model on a field: where each user must be, and how often the spectrum is free."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from bica.applications.spectrum.field import Field, within
 from bica.errors import DataError
 from bica.model.or_mixture import OrMixture
 
-STEPS = 100  # of the grid along a side
+GRID_STEPS = 100  # squares along a side of the field
 Points = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Region:
-    """All places of the field that fit what was heard, on a grid."""
+    """All places of the field, on a grid, at which a user would be heard by just the monitors that hear it."""
 
     points: Points  # (n_points, 2)
     cell: float  # square metres that a point stands for
-    n_contradictions: int  # monitors that should hear a user at these places and do not, or the other way round
+    n_contradictions: int  # monitors that should hear a user at these places and do not, or do and should not
 
     @property
     def centre(self) -> NDArray[np.float64]:
@@ -41,11 +41,11 @@ class Region:
         return self.cell * len(self.points)
 
 
-def locate(field: Field, heard_by: NDArray[np.bool_], n_steps: int = STEPS) -> Region:
-    """Where on the field a user is whom just these monitors hear: (n_monitors,).
+def locate(field: Field, heard_by: NDArray[np.bool_], n_steps: int = GRID_STEPS) -> Region:
+    """Where on the field a user can be whom exactly the monitors in ``heard_by`` (n_monitors,) hear.
 
-    Where no place fits, those are taken that contradict the fewest monitors. Time and memory go with the grid's
-    points times monitors.
+    If no place fits, those that contradict the fewest monitors are taken. Time and memory grow with the grid's points
+    times monitors.
 
     >>> field = Field([[100, 100], [200, 100], [400, 400]])
     >>> region = locate(field, np.array([True, True, False]))
@@ -59,7 +59,7 @@ def locate(field: Field, heard_by: NDArray[np.bool_], n_steps: int = STEPS) -> R
 
 
 def grid_of(field: Field, n_steps: int) -> Points:
-    """The middles of so many by so many squares that make up the field: (n_steps², 2)."""
+    """The middles of the ``n_steps`` by ``n_steps`` squares that make up the field: (n_steps², 2)."""
     middles = (np.arange(n_steps) + 0.5) * field.side / n_steps
     x, y = np.meshgrid(middles, middles)
     return np.stack([x.ravel(), y.ravel()], axis=1) + field.corner
@@ -70,16 +70,16 @@ def free_share(
 ) -> NDArray[np.float64]:
     """The expected share of slots in which no located user reaches a place: (n_places,).
 
-    A user reaches a place with the share of its region that lies within the radius. Users whom no monitor hears are
-    not known, so the true share can only be smaller.
+    A user reaches a place with a probability equal to the share of its region within the radius. Users whom no monitor
+    hears are unknown, so the true share can only be smaller.
 
     >>> here = Region(np.array([[0.0, 0.0]]), 1.0, 0)
     >>> free_share(np.array([[10.0, 0.0], [500.0, 0.0]]), [here], np.array([0.2]), 100.0)
     array([0.8, 1. ])
     """
     free = np.ones(len(places))
-    for region, chance in zip(regions, probability, strict=True):
-        free *= 1 - chance * within(places, region.points, radius).mean(axis=1)
+    for region, p in zip(regions, probability, strict=True):
+        free *= 1 - p * within(places, region.points, radius).mean(axis=1)
     return free
 
 
@@ -98,11 +98,11 @@ class PlacedUsers:
 
     field: Field
     model: OrMixture  # its sensors are monitors of the field, perhaps not all of them
-    regions: tuple[Region, ...]  # one a source
+    regions: tuple[Region, ...]  # one per source
 
     @staticmethod
     def of(model: OrMixture, field: Field) -> PlacedUsers:
-        """Locate every source; monitors that the model does not know tell nothing.
+        """Locate every source of the model, using only the monitors that the model knows.
 
         >>> model = OrMixture([[1], [1], [0]], [0.1], sensors=["m1", "m2", "m3"])
         >>> placed = PlacedUsers.of(model, Field([[100, 100], [200, 100], [400, 400]]))

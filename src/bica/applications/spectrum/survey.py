@@ -1,4 +1,4 @@
-"""A simulated survey: how users transmit, what monitors report of them, and what could at best be found behind it."""
+"""A simulated survey: how users transmit, what monitors report, and which sources could at best be found."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bica.simulate import Problem, markov_activity
 
 Reading = Literal["rare", "uniform"]
 READINGS: tuple[Reading, ...] = get_args(Reading)
-RARE, RARE_STAY = (0.005, 0.035), 5.0
+RARE, RARE_STAY = (0.005, 0.035), 5.0  # range of probabilities, and mean slots per stay
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +24,7 @@ class Traffic:
     """Users as two-state Markov chains."""
 
     probability: NDArray[np.float64]  # (n_users,), share of slots in which each is active
-    stay: NDArray[np.float64]  # (n_users,), mean number of slots that it then stays so
+    stay: NDArray[np.float64]  # (n_users,), mean number of slots for which it then stays active
 
     def draw(self, n_slots: int, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Who is active in each slot: (n_slots, n_users)."""
@@ -32,10 +32,10 @@ class Traffic:
 
 
 def random_traffic(n_users: int, rng: np.random.Generator, reading: Reading = "rare") -> Traffic:
-    """One user after the other, by one of two readings of the paper, which cannot both hold.
+    """The traffic of each user, by one of two readings of the paper, which cannot both hold.
 
     "rare": an activity of 2 % on average, drawn from U(0.005, 0.035), in stays of 5 slots on average. "uniform":
-    both chances of a change drawn from U(0, 1), which makes users active in half of the slots.
+    both transition probabilities drawn from U(0, 1), which makes users active in half of the slots.
 
     >>> random_traffic(1000, np.random.default_rng(1), "uniform").probability.mean().round(1)
     np.float64(0.5)
@@ -52,8 +52,8 @@ def random_traffic(n_users: int, rng: np.random.Generator, reading: Reading = "r
 class Survey:
     """A field, its users' traffic, and the problem that the monitors' reports pose.
 
-    Users whom the same monitors hear cannot be told apart: they are one source, active when one of them is. Users whom
-    nobody hears are left out.
+    Users whom the same monitors hear cannot be told apart: they are one source, active when any of them is. Users whom
+    no monitor hears are left out.
     """
 
     field: Field
@@ -63,7 +63,7 @@ class Survey:
 
 
 def draw_survey(field: Field, traffic: Traffic, n_slots: int, flip_rate: float, rng: np.random.Generator) -> Survey:
-    """Let the users transmit and the monitors report, each report flipped with chance ``flip_rate``.
+    """Let the users transmit and the monitors report, each report flipped with probability ``flip_rate``.
 
     >>> field = Field([[0, 0], [100, 0]], [[50, 0], [60, 0], [0, 100], [400, 400]])
     >>> survey = draw_survey(field, Traffic(np.full(4, 0.1), np.full(4, 5.0)), 100, 0.0, np.random.default_rng(1))
@@ -84,7 +84,7 @@ def draw_survey(field: Field, traffic: Traffic, n_slots: int, flip_rate: float, 
 
 
 def _heard_alike(reach: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
-    """Users by the monitors that hear them, in the order of the first of each set; those that nobody hears are out."""
+    """Groups of users whom the same monitors hear, in the order of their first users; unheard users are left out."""
     groups: dict[bytes, list[int]] = {}
     for user in np.flatnonzero(reach.any(axis=0)).tolist():
         groups.setdefault(reach[:, user].tobytes(), []).append(user)

@@ -1,4 +1,4 @@
-"""``bica check``: a table looked at before any fit."""
+"""``bica check``: what a table shows before any fit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bica.cli.options import binarize_option, json_option, weights_option
 def check(
     table: str, with_fit: bool, binarize: float | dict[str, float] | None, weights: str | None, as_json: bool
 ) -> None:
-    """Look at TABLE before any fit: whether hidden sources can explain it, and the cost.
+    """Check TABLE before any fit: whether hidden sources can explain it, and at what cost.
 
     TABLE is a file as for `bica fit`; a single dash reads CSV from standard input.
     """
@@ -32,13 +32,13 @@ def check(
     from bica.methods import method_named
     from bica.pipeline import learn
 
-    with waiting("looking at the table"):
+    with waiting("checking the table"):
         counts = PatternCounts.of(table, sample_weight=weights, binarize=binarize)
         diagnosis = Diagnosis.of(counts)
     ahead = forecast(diagnosis.table)
     if with_fit:
         with waiting("learning the sources", compiles=False):
-            diagnosis = learn(counts, method_named(ahead.method), np.random.default_rng(0)).diagnosis
+            diagnosis = learn(counts, method_named(ahead.method, n_jobs=-1), np.random.default_rng(0)).diagnosis
     if as_json:
         print_json(diagnosis.as_dict() | {"forecast": asdict(ahead)})
         return

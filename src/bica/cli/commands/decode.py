@@ -1,4 +1,4 @@
-"""``bica decode``: which sources were on, row by row."""
+"""``bica decode``: the active sources, row by row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bica.invert.solvers import Solver
     from bica.model.or_mixture import OrMixture
 
-ALWAYS = 1e6  # slots; as good as a stay without end
+ALWAYS = 1e6  # slots; in effect an endless stay
 SOLVERS = ("auto", "table", "search", "program", "zero-error")
 
 
@@ -29,9 +29,9 @@ SOLVERS = ("auto", "table", "search", "program", "zero-error")
     type=click.Choice(SOLVERS),
     default="auto",
     show_default=True,
-    help="How to find the most probable activity; zero-error takes the sensors at their word, whatever MODEL says.",
+    help="How to find the most probable activity; zero-error assumes that sensors never err, whatever MODEL says.",
 )
-@click.option("--nearest", is_flag=True, help="Answer rows that no set of sources produces with what comes nearest.")
+@click.option("--nearest", is_flag=True, help="Give rows that no set of sources can produce the nearest explanation.")
 @click.option("--temporal", is_flag=True, help="Rows are consecutive slots; decode them together, all in memory.")
 @click.option(
     "--stay",
@@ -54,7 +54,7 @@ def decode(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Tell which sources of MODEL were on in each row of TABLE.
+    """Find which sources of MODEL were on in each row of TABLE.
 
     One line per row, in the order of TABLE, and one column per source: the most probable activity. A row that no set
     of sources can produce is left empty and reported. TABLE may be larger than memory; its columns have the names of
@@ -62,7 +62,7 @@ def decode(
     """
     refuse_two_answers(as_json, output)
     if temporal and (nearest or solver != "auto"):
-        raise click.UsageError("--temporal has a way of its own to decode; leave out --solver and --nearest.")
+        raise click.UsageError("--temporal decodes in its own way; leave out --solver and --nearest.")
     if stay is not None and not temporal:
         raise click.UsageError("--stay says how long sources stay on in consecutive slots; give --temporal, too.")
     if (model, table) == ("-", "-"):
@@ -95,15 +95,15 @@ def decode(
                     summary.add(found)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"after {summary.n_rows} rows") from None
-    _tell(summary, mixture.n_sources, output, nearest=nearest, as_json=as_json)
+    _show(summary, mixture.n_sources, output, nearest=nearest, as_json=as_json)
 
 
 def _in_time(model: OrMixture, rows: Rows, stay: float | Mapping[str, Any]) -> Iterator[Decoded]:
-    """All rows together, with the mean stay that was given or learned with MODEL, or else found in the rows."""
+    """All rows decoded together, with the mean stay that was given, learned with MODEL, or else found in the rows."""
     import numpy as np
 
     from bica.data.chunks import packed
-    from bica.invert.decode import Decoded, matched_rows
+    from bica.invert.decode import Decoded
     from bica.invert.temporal.decode import decode_in_time
 
     persistence: Any = stay
@@ -111,14 +111,14 @@ def _in_time(model: OrMixture, rows: Rows, stay: float | Mapping[str, Any]) -> I
         learned = stay.get("diagnostics", {}).get("persistence")
         known = isinstance(learned, list) and len(learned) == model.n_sources
         persistence = [number or ALWAYS for number in learned] if known else "estimate"
-    ordered = matched_rows(model, rows)
+    ordered = rows.matched(model.sensors)
     found = decode_in_time(model, ordered.words, ordered.seen, persistence=persistence)
     nothing = np.zeros(len(found.activity))
     cost = np.where(found.feasible, nothing, np.inf)
     yield Decoded(packed(found.activity), cost, nothing, (~found.feasible).astype(np.int32), model.n_sources)
 
 
-def _tell(summary: Summary, n_sources: int, output: str, *, nearest: bool, as_json: bool) -> None:
+def _show(summary: Summary, n_sources: int, output: str, *, nearest: bool, as_json: bool) -> None:
     from bica.cli.screen import print_json, screen_for
     from bica.text import harmless
 

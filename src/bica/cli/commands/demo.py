@@ -1,4 +1,4 @@
-"""``bica demo``: a first look, without any data of one's own."""
+"""``bica demo``: a first look with bundled data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bica.model.or_mixture import OrMixture
 
 PICTURES = ("overview.png", "found-and-true.png", "network.png")
-ROWS_DRAWN = 28
+ROWS_DRAWN = 28  # in the overview
 
 
 @click.command()
@@ -26,8 +26,8 @@ ROWS_DRAWN = 28
 def demo(output: str | None, force: bool, as_json: bool) -> None:
     """Find the hidden links behind a small bundled table, and compare with the truth.
 
-    The table tells which of ten paths through a real network were bad in 5000 simulated moments. Which links were
-    down is not in it.
+    The table says which of ten paths through a real network were bad in 5000 simulated moments, but not which links
+    were down.
     """
     import numpy as np
 
@@ -45,7 +45,7 @@ def demo(output: str | None, force: bool, as_json: bool) -> None:
     truth = OrMixture(given.mixing, given.probability, sensors=given.sensors, names=given.source_names)
     with waiting("learning the sources"):
         data = PatternCounts.of(given.table_path)
-        found = learn(data, Likelihood(), np.random.default_rng(0)).fit
+        found = learn(data, Likelihood(n_jobs=-1), np.random.default_rng(0)).fit
     if output is not None:
         with waiting("drawing pictures", compiles=False):
             _write_folder(Path(output), found, truth, given.table_path)
@@ -62,7 +62,7 @@ def demo(output: str | None, force: bool, as_json: bool) -> None:
 
 
 def _check_folder(folder: Path, force: bool) -> None:
-    """Before the work: the packages are there, and nothing would be overwritten."""
+    """Before the work, check that the packages are there and that nothing would be overwritten."""
     from bica.errors import OutputError
     from bica.output import check_target
     from bica.report.pictures import need_drawing

@@ -28,7 +28,7 @@ OFF, ON, UNKNOWN = 0, 1, 2
     type=click.Choice(["off", "unknown"]),
     default="off",
     show_default=True,
-    help="What holds for sensors that are not named.",
+    help="State of the sensors that are not named.",
 )
 @click.option("-k", "k", type=click.IntRange(1, 10_000), default=5, show_default=True, help="How many explanations.")
 @json_option
@@ -74,15 +74,15 @@ def _cells(mixture: OrMixture, named: dict[str, tuple[Sequence[str], int]], rest
     for option, (texts, cell) in named.items():
         for name in _names(texts, place.keys()):
             if name not in place:
-                raise SettingError(f"{option} names {name!r}, which is no sensor of MODEL; `bica show` lists them")
+                raise SettingError(f"{option} names {name!r}, which is not a sensor of MODEL; `bica show` lists them")
             if named_by.setdefault(name, option) != option:
-                raise SettingError(f"{name!r} stands in {named_by[name]} and in {option}; it can be in one only")
+                raise SettingError(f"{name!r} is given in {named_by[name]} and in {option}; name it once")
             cells[0, place[name]] = cell
     return cells
 
 
 def _names(texts: Sequence[str], known: Container[str]) -> list[str]:
-    """Names separated by commas; a text that is the whole name of a sensor is one name, commas and all."""
+    """The names in texts separated by commas; a text that is a known name as a whole, commas included, is one name."""
     names = []
     for text in texts:
         names += [text] if text in known else [part.strip() for part in text.split(",") if part.strip()]

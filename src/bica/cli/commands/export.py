@@ -15,7 +15,7 @@ ENDINGS = {".graphml": "graphml", ".dot": "dot", ".gv": "dot", ".csv": "csv", ".
     "--format",
     "form",
     type=click.Choice(["graphml", "dot", "csv", "json"]),
-    help="GraphML, DOT for Graphviz, a CSV list of edges, or the model file itself; the ending of FILE tells it too.",
+    help="GraphML, DOT for Graphviz, a CSV list of edges, or the model file itself.  [default: by the ending of FILE]",
 )
 @output_option("Write here; standard output if left out.")
 @force_option

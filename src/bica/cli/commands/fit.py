@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bica.model.fit import Method
     from bica.pipeline import Learned
 
-SPELLED = {  # how the command line calls what Python calls otherwise
+SPELLED = {  # options whose names differ from Python's settings
     "n_sources": "--sources",
     "min_probability": "--min-probability",
     "significance": "--significance",
@@ -42,7 +42,7 @@ def _noise(_: click.Context, __: click.Parameter, text: str) -> str | tuple[floa
     if text in ("estimate", "per-sensor"):
         return text
     if len(rates) > 2:
-        raise click.BadParameter("give one rate of flips, or false alarms and misses as in 0.01,0.1.")
+        raise click.BadParameter("give one flip rate, or the rates of false alarms and misses as in 0.01,0.1.")
     return tuple(rate(part) for part in rates)
 
 
@@ -51,7 +51,7 @@ def _significance(_: click.Context, __: click.Parameter, text: str | None) -> fl
 
 
 def _known(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> list[tuple[tuple[str, ...], float | None]]:
-    """``a,b`` or ``a,b=0.1``; a name with an equals sign in it is taken whole if what follows is no number."""
+    """Sources from ``a,b`` or ``a,b=0.1``; an equals sign that no number follows is part of a name."""
     known: list[tuple[tuple[str, ...], float | None]] = []
     for text in given:
         names, sign, number = text.rpartition("=")
@@ -82,16 +82,16 @@ def _prior(_: click.Context, __: click.Parameter, text: str | None) -> tuple[flo
     "n_sources",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many sources there are, for methods that have to be told.",
+    help="Number of sources, for methods that need it.",
 )
 @click.option(
-    "--min-probability", type=float, metavar="NUMBER", help="Drop rarer sources; the method decides if not given."
+    "--min-probability", type=float, metavar="NUMBER", help="Drop rarer sources.  [default: the method's choice]"
 )
 @click.option(
     "--significance",
     callback=_significance,
     metavar="NUMBER|none",
-    help="Level of the test that lets two columns share a source; none leaves the test out.",
+    help="Level of the test for columns that may share a source; none leaves it out.",
 )
 @click.option(
     "--noise",
@@ -99,21 +99,21 @@ def _prior(_: click.Context, __: click.Parameter, text: str | None) -> tuple[flo
     show_default=True,
     callback=_noise,
     metavar="estimate|per-sensor|RATE[,RATE]",
-    help="How often sensors err: found, as one rate or one per sensor; or known, flips, or false alarms and misses.",
+    help="How often sensors err: estimated, as one rate or one per sensor; or given: flips, or false alarms, misses.",
 )
 @click.option(
     "--known",
     multiple=True,
     callback=_known,
     metavar="COLUMNS[=NUMBER]",
-    help="A source that is there, by its columns between commas, perhaps with its probability. May be repeated.",
+    help="Columns of a known source, separated by commas, and its probability if known. May be repeated.",
 )
 @click.option(
     "--forbidden",
     multiple=True,
     callback=_forbidden,
     metavar="COLUMNS",
-    help="Columns that no unknown source drives all together. May be repeated.",
+    help="Columns that no unknown source drives all at once. May be repeated.",
 )
 @click.option("--prior", callback=_prior, metavar="A,B", help="A Beta prior on every probability.")
 @click.option("--temporal", is_flag=True, help="Rows are consecutive slots; learn from their order, too.")
@@ -157,14 +157,15 @@ def fit(
     from bica.cli.screen import note, waiting
     from bica.cli.screens.model import give_model
     from bica.pipeline import learn, read
+    from bica.threads import ALL_CORES
 
     check_outputs(force, output)
-    learner = _method(method, settings, n_jobs)
+    learner = _method(method, settings, n_jobs or ALL_CORES)
     with waiting("learning the sources"):
         data = read(table, sample_weight=weights, binarize=binarize, temporal=temporal)
         learned = learn(data, learner, np.random.default_rng(seed))
         if n_resamples is not None and "interrupted" not in learned.fit.diagnostics:
-            learned = _resampled(learned, learner, n_resamples, np.random.default_rng(seed), n_jobs)
+            learned = _resampled(learned, learner, n_resamples, np.random.default_rng(seed), n_jobs or ALL_CORES)
     give_model(learned.fit.document(), output, as_json=as_json, force=force)
     if learned.diagnosis.verdict in ("doubtful", "misfit"):
         note(f"warning: {learned.diagnosis.sentences()[0]}")
@@ -172,9 +173,9 @@ def fit(
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def _method(name: str, settings: dict[str, Any], n_jobs: int | None) -> Method:
-    """The method with what the user asked for; the rest is its own choice."""
-    from bica.methods import method_named, settings_of
+def _method(name: str, settings: dict[str, Any], n_jobs: int) -> Method:
+    """The method with the settings that the user gave; the others keep its defaults."""
+    from bica.methods import method_named
     from bica.model.noise import Noise
 
     given: dict[str, Any] = {
@@ -183,21 +184,17 @@ def _method(name: str, settings: dict[str, Any], n_jobs: int | None) -> Method:
     if isinstance(given["noise"], tuple):
         false_alarm, miss = given["noise"][0], given["noise"][-1]
         given["noise"] = Noise(false_alarm, miss)
-    if "n_jobs" in settings_of(name):
-        given["n_jobs"] = n_jobs
-    return method_named(name, **given)
+    return method_named(name, spelled=lambda setting: SPELLED[setting], n_jobs=n_jobs, **given)
 
 
-def _resampled(
-    learned: Learned, learner: Method, n_resamples: int, rng: np.random.Generator, n_jobs: int | None
-) -> Learned:
-    """The same with how often each source returns from resampled rows; Ctrl-C keeps the resamples so far."""
+def _resampled(learned: Learned, learner: Method, n_resamples: int, rng: np.random.Generator, n_jobs: int) -> Learned:
+    """The same with the results of a bootstrap in its fit; Ctrl-C keeps the resamples so far."""
     from dataclasses import replace
 
     from bica.cli.screen import note
     from bica.estimate.bootstrap import bootstrap
 
-    again = bootstrap(learner, learned.counts, learned.fit, n_resamples, rng)
+    again = bootstrap(learner, learned.counts, learned.fit, n_resamples, rng, n_jobs=n_jobs)
     if again.n_resamples < n_resamples:
         note(f"interrupted: {again.n_resamples} of {n_resamples} resamples were done")
     return replace(learned, fit=again.added_to(learned.fit))

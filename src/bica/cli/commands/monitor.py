@@ -24,7 +24,7 @@ SOLVERS = ("best", "exact", "rounding", "derandomised", "greedy", "max")
 
 
 def _channels(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    """``NAME=FILE``, or a file whose name is that of the channel."""
+    """The files by channel, from ``NAME=FILE`` or from a file named after its channel."""
     files = {}
     for text in given:
         name, equals, path = text.partition("=")
@@ -46,12 +46,12 @@ def _channels(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> 
     type=click.Choice(SOLVERS),
     default="best",
     show_default=True,
-    help="How to decide; best tries all and keeps the best.",
+    help="How to choose; best tries all and keeps the best.",
 )
 @click.option("--sniffers", callback=names_between_commas, metavar="A,B,...", help="Only these.  [default: all]")
 @click.option("--method", metavar="NAME", default="likelihood", show_default=True, help="How to learn from tables.")
 @click.option(
-    "--draws", type=click.IntRange(min=1), metavar="N", default=200, show_default=True, help="Roundings by lot."
+    "--draws", type=click.IntRange(min=1), metavar="N", default=200, show_default=True, help="Random roundings."
 )
 @click.option(
     "--time-limit",
@@ -59,7 +59,7 @@ def _channels(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> 
     metavar="SECONDS",
     default=60.0,
     show_default=True,
-    help="For the exact solution; afterwards the best one so far counts.",
+    help="For the exact solution; then the best found so far counts.",
 )
 @seed_option
 @force_option
@@ -79,7 +79,7 @@ def monitor(
 ) -> None:
     """Choose the channel that each sniffer should watch.
 
-    As many active users as possible are to be monitored. There is one FILE a channel: a model (.json), whose sources
+    As many active users as possible are to be monitored. There is one FILE per channel: a model (.json), whose sources
     are the users and whose sensors are the sniffers; or a table of slots, as `bica slots` writes it, from which the
     users are learned first.
     """
@@ -91,7 +91,7 @@ def monitor(
     from bica.applications.monitoring.relaxation import relax
     from bica.cli.options import check_outputs, write_file
     from bica.cli.screen import waiting
-    from bica.cli.screens.monitoring import assignment_csv, tell
+    from bica.cli.screens.monitoring import assignment_csv, show_assignment
 
     check_outputs(force, output, picture)
     if picture is not None:
@@ -112,18 +112,17 @@ def monitor(
             for name in SOLVERS
             if solver in ("best", name)
         ]
-    best = max(
-        found, key=lambda assignment: assignment.value
-    )  # the first of equals: the exact one, if it is among them
+    # the first of equals: the exact one, if it is among them
+    best = max(found, key=lambda assignment: assignment.value)
     if output is not None:
         write_file(output, assignment_csv(best), force)
     if picture is not None:
         _draw(found, best, picture, force)
-    tell(found, best, output, as_json=as_json)
+    show_assignment(found, best, output, as_json=as_json)
 
 
 def _problem(channels: dict[str, str], sniffers: tuple[str, ...] | None, method: str, seed: int) -> MonitoringProblem:
-    """Models as they are, tables learned, in the order in which they were named."""
+    """The problem of all channels in the order given: models as they are, tables learned."""
     import numpy as np
 
     from bica.applications.monitoring.problem import MonitoringProblem, heard_share, learn_channels
@@ -152,7 +151,7 @@ def _check_picture(picture: str) -> None:
 
     need_drawing()
     if Path(picture).suffix not in FORMATS:
-        raise SettingError(f"{picture} should end in {', '.join(FORMATS)}, which tells how to draw it")
+        raise SettingError(f"{picture} should end in {', '.join(FORMATS)}, which says how to draw it")
 
 
 def _draw(found: list[Assignment], best: Assignment, picture: str, force: bool) -> None:

@@ -48,7 +48,7 @@ def score(model: str, truth: str, activity: tuple[str, str] | None, sources: boo
 
 
 def _activity_error(model: OrMixture, truth: OrMixture, match: Match, table: str, activity: str) -> float:
-    """Decode the rows of ``table`` and compare with the true ``activity``."""
+    """The share of wrong cells in the activity decoded from ``table``, compared with the true ``activity``."""
     from bica.cli.screen import note
     from bica.data.chunks import packed
     from bica.data.rows import read_complete

@@ -1,4 +1,4 @@
-"""``bica show``: a model for people."""
+"""``bica show``: a model on the screen."""
 
 import click
 

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from bica.model.or_mixture import OrMixture
 
 
+N_SENSORS, N_SOURCES, COLUMN_WEIGHT, PROBABILITY = 10, 10, (2, 4), (0.05, 0.3)  # of a random network
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NetworkOptions:
-    """A model file, a fixed topology, or a random network; None where the user said nothing."""
+    """A model file, a fixed topology, or a random network; None where the user gave nothing."""
 
     model: str | None = None
     topology: str | None = None
@@ -51,10 +54,10 @@ class NetworkOptions:
         if self.topology is not None:
             return bica.simulate.topology(self.topology)
         return bica.simulate.random_network(
-            self.sensors or 10,
-            self.sources or 10,
-            column_weight=self.column_weight or (2, 4),
-            probability=self.probability or (0.05, 0.3),
+            self.sensors or N_SENSORS,
+            self.sources or N_SOURCES,
+            column_weight=self.column_weight or COLUMN_WEIGHT,
+            probability=self.probability or PROBABILITY,
             rng=rng,
         )
 
@@ -66,7 +69,7 @@ class NetworkOptions:
         return Noise(self.false_alarm or 0.0, self.miss or 0.0)
 
 
-chance = click.FloatRange(0, 1, max_open=True)
+error_rate = click.FloatRange(0, 1, max_open=True)
 
 
 @click.command()
@@ -82,9 +85,9 @@ chance = click.FloatRange(0, 1, max_open=True)
 @click.option("--probability", type=(float, float), metavar="LOW HIGH", help="Of each source.  [default: 0.05 0.3]")
 @click.option("--topology", metavar="NAME", help="A fixed network, not a random one: one, two, three or four.")
 @click.option("--model", metavar="MODEL", help="The network and the noise of a model file.")
-@click.option("--flip-rate", type=chance, metavar="RATE", help="How often a sensor shows the opposite.")
-@click.option("--false-alarm", type=chance, metavar="RATE", help="How often a sensor shows 1 in place of 0.")
-@click.option("--miss", type=chance, metavar="RATE", help="How often a sensor shows 0 in place of 1.")
+@click.option("--flip-rate", type=error_rate, metavar="RATE", help="How often a sensor shows the opposite.")
+@click.option("--false-alarm", type=error_rate, metavar="RATE", help="How often a sensor shows 1 in place of 0.")
+@click.option("--miss", type=error_rate, metavar="RATE", help="How often a sensor shows 0 in place of 1.")
 @click.option(
     "--persistence", type=click.FloatRange(min=1), metavar="L", help="Mean number of rows for which a source stays on."
 )
@@ -130,11 +133,11 @@ def simulate(
             files[truth] = document_text(model.document()).encode()
     for path, content in files.items():
         write_file(path, content, force)
-    _tell(model, samples, {"table": output, "truth": truth, "activity": activity}, as_json=as_json)
+    _show(model, samples, {"table": output, "truth": truth, "activity": activity}, as_json=as_json)
 
 
-def _tell(model: OrMixture, n_samples: int, files: dict[str, str | None], *, as_json: bool) -> None:
-    """What was made, and where it is."""
+def _show(model: OrMixture, n_samples: int, files: dict[str, str | None], *, as_json: bool) -> None:
+    """Print what was made, and where it is."""
     from bica.cli.screen import print_json, screen_for
     from bica.text import harmless
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 )
 @click.option("--slot", "length", required=True, metavar="LENGTH", help="How long a slot is, as in 1s, 500ms or 5min.")
 @click.option("--timezone", default="UTC", show_default=True, metavar="ZONE", help="Of times that name none.")
-@click.option("--start", metavar="TIME", help="Where the first slot begins.  [default: with the first event]")
-@click.option("--end", metavar="TIME", help="Where the last slot has ended.  [default: after the last event]")
+@click.option("--start", metavar="TIME", help="When the first slot begins.  [default: at the first event]")
+@click.option("--end", metavar="TIME", help="When the last slot ends.  [default: after the last event]")
 @click.option("--time", "time_column", default="time", show_default=True, metavar="COLUMN", help="Holds the times.")
 @click.option("--sensor", "sensor_column", default="sensor", show_default=True, metavar="COLUMN", help="The sensors.")
 @click.option(
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--time-unit",
     type=click.Choice(("s", "ms", "us", "ns")),
-    help="Of times that are numbers, counted since 1970.  [default: told from their size]",
+    help="Of times that are numbers, counted since 1970.  [default: by their size]",
 )
 @click.option(
     "--sensors",
@@ -42,7 +42,10 @@ if TYPE_CHECKING:
     help="The columns of the table.  [default: all that occur]",
 )
 @click.option(
-    "--channels", callback=names_between_commas, metavar="1,6,...", help="A table for each.  [default: all that occur]"
+    "--channels",
+    callback=names_between_commas,
+    metavar="1,6,...",
+    help="One table for each.  [default: all that occur]",
 )
 @click.option("--one-table", is_flag=True, help="Put all channels into one table.")
 @click.option(
@@ -53,17 +56,17 @@ if TYPE_CHECKING:
     type=click.Choice(("file", "interface", "antenna")),
     default="file",
     show_default=True,
-    help="What tells the sensor of a captured packet.",
+    help="What names the sensor of a captured packet.",
 )
 @click.option("--skip-bad", is_flag=True, help="Leave out events that cannot be read, and count them.")
 @force_option
 @json_option
 def slots(events: tuple[str, ...], output: str, force: bool, as_json: bool, **settings: Any) -> None:
-    """Turn EVENTS, logs or captures, into a table of zeros and ones: one row a slot.
+    """Turn EVENTS, logs or captures, into a table of zeros and ones: one row per slot.
 
-    A cell is 1 where a sensor reported something in that slot of time. EVENTS are logs with a time and a sensor a
-    line (CSV, JSON lines, Parquet), or captures (pcap, pcapng) of the sniffers in whose files they are. They may be
-    larger than memory and in any order. Cells of sensors that were down are left empty.
+    A cell is 1 where a sensor reported something in that slot of time. EVENTS are logs with a time and a sensor per
+    line (CSV, JSON lines, Parquet), or captures (pcap, pcapng), one file per sniffer. They may be larger than memory
+    and in any order. Cells of sensors that were down are left empty.
     """
     refuse_two_answers(as_json, output)
     if settings["one_table"] and settings["channels"]:
@@ -73,17 +76,17 @@ def slots(events: tuple[str, ...], output: str, force: bool, as_json: bool, **se
 
     from bica.cli.options import check_outputs
     from bica.cli.screen import waiting
-    from bica.cli.screens.slots import tell
+    from bica.cli.screens.slots import show_slots
     from bica.data.slots.moments import microseconds
     from bica.data.slots.store import event_store
     from bica.data.writers import check_table_names
 
     check_table_names(output)
     length = microseconds(settings["length"])
-    check_outputs(True, output)  # whether the tables themselves exist can be told once the channels are known
+    check_outputs(True, output)  # whether the tables themselves exist is checked once the channels are known
     with waiting("making slots"), event_store(settings["timezone"]) as store:
         summary = _made(store, events, output, length, force, settings)
-    tell(summary, output, as_json=as_json)
+    show_slots(summary, output, as_json=as_json)
 
 
 def _made(
@@ -124,7 +127,7 @@ def _made(
 
 
 def _write(store: EventStore, plan: SlotPlan, channel: str | None, path: str, force: bool) -> Any:
-    """One table, piece by piece; returns what was counted on the way."""
+    """Write one table, piece by piece; return what was counted on the way."""
     from bica.data.slots.tables import TableCounts, slot_cells
     from bica.data.writers import cell_file
 

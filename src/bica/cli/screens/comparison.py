@@ -1,4 +1,4 @@
-"""Found sources beside the true ones, and all measures with what each means."""
+"""Found sources beside the true ones, and all measures with their meanings."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,12 +17,12 @@ from bica.text import harmless
 
 
 def comparison_values(found: OrMixture, truth: OrMixture) -> list[dict[str, Any]]:
-    """One entry a true source, then one a found source that stands for none; None where there is nothing."""
-    true, seen = _sources(truth, truth.sensors), _sources(aligned(found, truth), truth.sensors)
+    """One entry per true source, then one per found source that matches none; None where there is no counterpart."""
+    true, ours = _sources(truth, truth.sensors), _sources(aligned(found, truth), truth.sensors)
     return [
         {
             "true": None if pair.true is None else true[pair.true],
-            "found": None if pair.found is None else seen[pair.found],
+            "found": None if pair.found is None else ours[pair.found],
             "exact": pair.exact,
         }
         for pair in paired_sources(found, truth)
@@ -31,13 +31,15 @@ def comparison_values(found: OrMixture, truth: OrMixture) -> list[dict[str, Any]
 
 def _sources(model: OrMixture, sensors: Sequence[str]) -> list[dict[str, Any]]:
     return [
-        {"name": name, "sensors": [sensors[i] for i in np.flatnonzero(column).tolist()], "probability": chance}
-        for name, column, chance in zip(model.source_names(), model.mixing.T, model.probability.tolist(), strict=True)
+        {"name": name, "sensors": [sensors[i] for i in np.flatnonzero(column).tolist()], "probability": probability}
+        for name, column, probability in zip(
+            model.source_names(), model.mixing.T, model.probability.tolist(), strict=True
+        )
     ]
 
 
 def show_comparison(screen: Console, found: OrMixture, truth: OrMixture) -> None:
-    """The sources side by side, ticked where the sensors agree exactly."""
+    """Print the sources side by side, ticked where the sensors agree exactly."""
     pairs = comparison_values(found, truth)
     screen.print(comparison_table(pairs, tick="yes" if screen.options.ascii_only else "✓"))
     exact = sum(pair["exact"] for pair in pairs)
@@ -46,7 +48,7 @@ def show_comparison(screen: Console, found: OrMixture, truth: OrMixture) -> None
 
 
 def comparison_table(pairs: list[dict[str, Any]], tick: str) -> Table:
-    """One line a pair; a found source with other sensors than the true one gets a line of its own below."""
+    """One line per pair; a found source with other sensors than the true one gets a line of its own below."""
     table = plain_table("source")
     table.add_column("sensors", overflow="fold")
     table.add_column("true", justify="right", no_wrap=True)
@@ -55,13 +57,13 @@ def comparison_table(pairs: list[dict[str, Any]], tick: str) -> Table:
     for pair in pairs:
         true, found = pair["true"], pair["found"]
         if true is not None:
-            seen = number(found["probability"]) if found else "-"
+            ours = number(found["probability"]) if found else "-"
             name, sensors = Text(harmless(true["name"])), sensor_list(true["sensors"])
-            table.add_row(name, sensors, number(true["probability"]), seen, tick if pair["exact"] else "no")
+            table.add_row(name, sensors, number(true["probability"]), ours, tick if pair["exact"] else "no")
         if found is not None and not pair["exact"]:
             below = "  found as" if true else f"{harmless(found['name'])} (spurious)"
-            seen = "" if true else number(found["probability"])
-            table.add_row(Text(below), sensor_list(found["sensors"]), "" if true else "-", seen, "" if true else "no")
+            ours = "" if true else number(found["probability"])
+            table.add_row(Text(below), sensor_list(found["sensors"]), "" if true else "-", ours, "" if true else "no")
     return table
 
 
@@ -78,13 +80,13 @@ MEANING = {
     "in_degree_error": "sources of a sensor, off in total",
     "structure_error": "sources of a pair, off in total",
     "transmission_probability_error": "divergence of the probabilities",
-    "n_missing": "true sources that none stands for",
+    "n_missing": "true sources without a match",
     "activity_error_ratio": "share of wrong cells in the activity",
 }
 
 
 def show_score(screen: Console, measures: Mapping[str, float | None]) -> None:
-    """One line a measure."""
+    """Print one line per measure."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("measure", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)

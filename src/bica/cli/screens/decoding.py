@@ -1,4 +1,4 @@
-"""What is worth reporting about the rows of a whole table, gathered chunk by chunk."""
+"""What is worth reporting about the decoded rows of a table, collected chunk by chunk."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from bica.invert.decode import Decoded
 
-LISTED_ROWS = 1000  # for programs; people see fewer
-SHOWN_ROWS = 5
+LISTED_ROWS = 1000  # impossible rows listed in JSON
+SHOWN_ROWS = 5  # impossible rows listed on the screen
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Summary:
         self.n_rows += len(found.cost)
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """The summary as plain values."""
         return {
             "n_rows": self.n_rows,
             "n_infeasible": self.n_infeasible,

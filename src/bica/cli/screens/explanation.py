@@ -1,4 +1,4 @@
-"""Explanations of one observation, on the terminal and as plain values."""
+"""Explanations of one observation, on the screen and as plain values."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from bica.invert.explain import Explanations
 from bica.model.or_mixture import OrMixture
 from bica.text import folded, harmless
 
-LIKELY = 0.01  # sources below are not listed on the terminal
+LIKELY = 0.01  # probability below which a source is not listed on the screen
 STATES = ("off", "on", "unknown")
 
 
 def show_explanations(screen: Console, model: OrMixture, cells: NDArray[np.uint8], found: Explanations) -> None:
-    """What was observed, its explanations in falling order, and the sources that are likely on."""
+    """Print what was observed, its explanations from the likeliest down, and the sources that are likely on."""
     screen.print(Text(_observed_words(model, cells), style="bold"))
     screen.print(_explanations(model, found))
     if found.more_ties:
         screen.print(Text("further explanations are as likely as the last one; a larger -k shows them"))
     if not found.exact:
-        screen.print(Text("too many sensors hang together to sum over everything: these are upper bounds, and"))
+        screen.print(Text("too many sensors are connected to sum over everything: these are upper bounds, and"))
         screen.print(Text("probabilities of single sources are approximate"))
     if (found.source_probability >= LIKELY).any():
         screen.print(_likely_sources(model, found))
@@ -35,7 +35,7 @@ def show_explanations(screen: Console, model: OrMixture, cells: NDArray[np.uint8
 
 
 def explanation_values(model: OrMixture, cells: NDArray[np.uint8], found: Explanations) -> dict[str, Any]:
-    """The same for programs."""
+    """The explanations as plain values."""
     names = model.source_names()
     return {
         "observed": {state: _named(model.sensors, cells == code) for code, state in enumerate(STATES)},
@@ -52,8 +52,8 @@ def explanation_values(model: OrMixture, cells: NDArray[np.uint8], found: Explan
         "exact": found.exact,
         "more_ties": found.more_ties,
         "sources": [
-            {"source": name, "probability": float(chance)}
-            for name, chance in zip(names, found.source_probability, strict=True)
+            {"source": name, "probability": float(probability)}
+            for name, probability in zip(names, found.source_probability, strict=True)
         ],
     }
 
@@ -97,14 +97,14 @@ def _error_words(model: OrMixture, found: Explanations, k: int) -> str:
 
 
 def _likely_sources(model: OrMixture, found: Explanations) -> Table:
-    """The sources that are on in some likely explanation, likeliest first."""
+    """The sources that are likely on, likeliest first."""
     table = plain_table("source")
     table.add_column("on with probability", justify="right", no_wrap=True)
     table.add_column("sensors", overflow="fold")
     names = model.source_names()
     for source in np.argsort(-found.source_probability, kind="stable"):
         if found.source_probability[source] >= LIKELY:
-            chance = number(float(found.source_probability[source]))
+            probability = number(float(found.source_probability[source]))
             sensors = sensor_list(_named(model.sensors, model.mixing[:, source]))
-            table.add_row(Text(harmless(names[source])), chance, sensors)
+            table.add_row(Text(harmless(names[source])), probability, sensors)
     return table

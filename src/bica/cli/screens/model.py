@@ -1,6 +1,7 @@
 """A model and its diagnosis as a table on the terminal, straight from the plain values of the model file."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -9,15 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from bica.cli.options import write_file
-from bica.cli.screen import screen_for
+from bica.cli.screen import note, screen_for
 from bica.model.files import ModelDocument, Rate, document_text
+from bica.output import free_name
 from bica.text import counted, folded, harmless, verdict_words
 
 STYLES = {"misfit": "bold red", "doubtful": "bold yellow", "fits": "bold green"}
 
 
 def show_findings(screen: Console, findings: Sequence[str]) -> None:
-    """One finding after the other, those longer than a line indented."""
+    """Print one finding after the other, those longer than a line indented."""
     table = Table.grid(padding=(0, 1))
     for finding in findings:
         table.add_row("-", Text(harmless(finding)))
@@ -26,7 +28,7 @@ def show_findings(screen: Console, findings: Sequence[str]) -> None:
 
 
 def show_verdict(screen: Console, diagnosis: Mapping[str, Any]) -> None:
-    """The verdict and what speaks against the model, from the plain values of a diagnosis."""
+    """Print the verdict and what speaks against the model, from the plain values of a diagnosis."""
     verdict = str(diagnosis.get("verdict"))
     screen.print(Text(harmless(verdict_words(verdict)), style=STYLES.get(verdict, "bold")))
     reasons = diagnosis.get("reasons")
@@ -34,29 +36,41 @@ def show_verdict(screen: Console, diagnosis: Mapping[str, Any]) -> None:
 
 
 def saved_diagnosis(fitted: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The diagnosis that a model file carries; empty if there is none. Files may hold anything."""
+    """The diagnosis in a model file; empty if there is none, or if the file holds something else there."""
     diagnostics = fitted.get("diagnostics")
     diagnosis = diagnostics.get("diagnosis") if isinstance(diagnostics, Mapping) else None
     return diagnosis if isinstance(diagnosis, Mapping) and isinstance(diagnosis.get("verdict"), str) else {}
 
 
-SENSORS_SHOWN = 24
+SENSORS_SHOWN = 24  # of a source
+NAME_WIDTH = 24  # characters
 SOURCES_SHOWN = 5  # of those that the order of the rows added or dropped
 
 
 def give_model(document: ModelDocument, output: str | None, *, as_json: bool, force: bool) -> None:
-    """The answer of a command that learned a model: into a file if asked, and as JSON or as a table."""
+    """Write the model that a command learned to a file if asked, and print it as JSON or as a table.
+
+    A model whose learning was interrupted never replaces a file: it is written beside it.
+    """
     text = document_text(document)
     if output is not None:
-        write_file(output, text, force)
+        place = _place_of(document, output)
+        write_file(place, text, force)
+        if place != output:
+            note(f"{output} is as it was; the unfinished model is in {place}")
     if as_json:
         write_file("-", text, force)
     else:
         show_model(screen_for(output), document)
 
 
+def _place_of(document: ModelDocument, output: str) -> str:
+    interrupted = document.fitted.get("diagnostics", {}).get("interrupted")
+    return str(free_name(output, "unfinished")) if interrupted and Path(output).is_file() else output
+
+
 def show_model(screen: Console, document: ModelDocument, *, full: bool = False) -> None:
-    """Sources with their sensors, then the noise, how the model was found and whether it fits."""
+    """Print the sources with their sensors, then the noise, how the model was found and whether it fits."""
     sources, sensors = counted(len(document.sources), "source"), counted(len(document.sensors), "sensor")
     screen.print(Text(f"{sources} behind {sensors}", style="bold"))
     if document.sources:
@@ -74,7 +88,7 @@ def show_model(screen: Console, document: ModelDocument, *, full: bool = False) 
 
 
 def source_table(document: ModelDocument, *, full: bool) -> Table:
-    """One line a source; with the interval if there is an error, and the support if there was a bootstrap."""
+    """One line per source; with the interval if there is an error, and the support if there was a bootstrap."""
     columns = {
         "probability": [number(source.probability) for source in document.sources],
         "95 % interval": ["" if source.interval is None else between(source.interval) for source in document.sources],
@@ -93,7 +107,7 @@ def source_table(document: ModelDocument, *, full: bool) -> Table:
 
 
 def support_words(document: ModelDocument) -> list[str]:
-    """In which share of the resamples each source returned; diagnostics of a strange file may hold anything."""
+    """The share of the resamples in which each source returned; empty if the file has none, or something else there."""
     support = _entry(document.fitted, "diagnostics", "bootstrap", "support")
     if not isinstance(support, list) or len(support) != len(document.sources):
         return []
@@ -101,7 +115,7 @@ def support_words(document: ModelDocument) -> list[str]:
 
 
 def noise_interval(fitted: Mapping[str, Any]) -> str:
-    """The interval of an estimated flip rate, as far as the file tells.
+    """The interval of an estimated flip rate; empty if the file has none.
 
     >>> noise_interval({"diagnostics": {"noise": {"interval": [0.0964, 0.1032]}}})
     ' (95 % interval 0.0964 to 0.1032)'
@@ -123,7 +137,7 @@ def _is_rate(value: Any) -> bool:
 
 
 def between(ends: Sequence[float]) -> str:
-    """An interval.
+    """An interval in words.
 
     >>> between([0.0512, 0.0689])
     '0.0512 to 0.0689'
@@ -132,19 +146,19 @@ def between(ends: Sequence[float]) -> str:
 
 
 def plain_table(first_column: str) -> Table:
-    """The look of all our tables; the first column holds names."""
+    """An empty table in the look of all our tables; the first column holds names."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(first_column, overflow="fold", max_width=24)
+    table.add_column(first_column, overflow="fold", max_width=NAME_WIDTH)
     return table
 
 
 def sensor_list(names: Sequence[str], *, full: bool = False) -> Text:
-    """The sensors of one source, the first of them if there are many."""
+    """The sensors of one source; only the first ones if there are many, unless ``full``."""
     return Text(folded([harmless(name) for name in names], len(names) if full else SENSORS_SHOWN))
 
 
 def number(value: float) -> str:
-    """A probability with three digits that matter, however small it is.
+    """A probability with four decimals, or with three significant digits if it is small.
 
     >>> number(0.07512), number(0.0000213), number(0.0)
     ('0.0751', '2.13e-05', '0')
@@ -179,8 +193,10 @@ def order_words(fitted: Mapping[str, Any]) -> str:
     found = [(word, _entry(fitted, "diagnostics", "in_time", word)) for word in ("added", "dropped")]
     if not all(isinstance(sources, list) for _, sources in found):
         return ""
-    told = [f"{word} {counted(len(sources), 'source')} ({_source_list(sources)})" for word, sources in found if sources]
-    return f"the order of the rows {' and '.join(told) if told else 'changed no source'}"
+    parts = [
+        f"{word} {counted(len(sources), 'source')} ({_source_list(sources)})" for word, sources in found if sources
+    ]
+    return f"the order of the rows {' and '.join(parts) if parts else 'changed no source'}"
 
 
 def _source_list(sources: Sequence[Any]) -> str:
@@ -189,7 +205,7 @@ def _source_list(sources: Sequence[Any]) -> str:
 
 
 def fitted_words(fitted: Mapping[str, Any]) -> str:
-    """How the model was found, as far as the file tells.
+    """How the model was found, as far as the file says.
 
     >>> fitted_words({"method": "findbica", "n_samples": 5000, "converged": True})
     'learned by findbica from 5000 rows'

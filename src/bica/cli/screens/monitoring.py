@@ -13,11 +13,11 @@ from bica.cli.screen import print_json, screen_for
 from bica.cli.screens.model import number, plain_table
 from bica.text import counted, folded, harmless, percent
 
-UNSEEN_SHOWN = 8
+UNSEEN_SHOWN = 8  # users in a sentence
 
 
 def assignment_csv(assignment: Assignment) -> str:
-    """One line a sniffer; the channel is empty where a sniffer adds nothing."""
+    """CSV with one line per sniffer; the channel is empty where a sniffer adds nothing."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["sniffer", "channel"])
@@ -25,8 +25,8 @@ def assignment_csv(assignment: Assignment) -> str:
     return text.getvalue()
 
 
-def tell(found: list[Assignment], best: Assignment, output: str | None, *, as_json: bool) -> None:
-    """The best assignment, what it leaves unseen, and how the others did."""
+def show_assignment(found: list[Assignment], best: Assignment, output: str | None, *, as_json: bool) -> None:
+    """Print the best assignment, the users that it leaves unseen, and the values of the other solvers."""
     if as_json:
         print_json(summary(found, best))
         return
@@ -45,12 +45,12 @@ def tell(found: list[Assignment], best: Assignment, output: str | None, *, as_js
 
 
 def summary(found: list[Assignment], best: Assignment) -> dict[str, Any]:
-    """All of it as plain values."""
+    """The best assignment and the values of all solvers as plain values."""
     problem = best.problem
     return best.as_dict() | {
         "n_users": problem.n_users,
         "n_active": _active(best),
-        "n_users_on_channel": dict(zip(problem.channels, _users_a_channel(best), strict=True)),
+        "n_users_on_channel": dict(zip(problem.channels, _users_per_channel(best), strict=True)),
         "out_of_reach": _out_of_reach(best),
         "solvers": {other.solver: other.value for other in found},
     }
@@ -60,7 +60,7 @@ def _active(assignment: Assignment) -> float:
     return float(assignment.problem.probability.sum())
 
 
-def _users_a_channel(assignment: Assignment) -> list[int]:
+def _users_per_channel(assignment: Assignment) -> list[int]:
     problem = assignment.problem
     return [int((problem.channel == k).sum()) for k in range(problem.n_channels)]
 
@@ -97,7 +97,7 @@ def _unseen_words(assignment: Assignment) -> str:
     if not assignment.problem.n_users:
         return "there are no users, so there is nothing to watch"
     words = "every user is seen" if not unseen else f"unseen: {folded(unseen, UNSEEN_SHOWN)}"
-    empty = [c for c, n in zip(assignment.problem.channels, _users_a_channel(assignment), strict=True) if not n]
+    empty = [c for c, n in zip(assignment.problem.channels, _users_per_channel(assignment), strict=True) if not n]
     if beyond:
         words += f"; out of reach of every sniffer: {counted(len(beyond), 'user')}"
     return words + (f"; no user is on channel {', '.join(empty)}" if empty else "")

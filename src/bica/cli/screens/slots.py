@@ -1,4 +1,4 @@
-"""What became of the events, for people and for programs."""
+"""What became of the events, on the screen and as plain values."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ SHOWN = 8  # names in a sentence
 
 @dataclass(frozen=True, slots=True)
 class SlotsSummary:
-    """All that is worth telling about the tables and the events that are not in them."""
+    """What is worth reporting about the tables, and about events that are not in them."""
 
     plan: SlotPlan
     start: str
@@ -48,12 +48,12 @@ class SlotsSummary:
 
     @property
     def n_repeats(self) -> int:
-        """Events in a slot in which their sensor had reported before."""
+        """How many events fell into a slot in which their sensor had reported before."""
         cells = sum(int(counts.on.sum()) + counts.heard_while_down for counts in self.tables.values())
         return self.events[USED] - cells
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """The summary as plain values."""
         return {
             "slot_seconds": self.plan.grid.length / 1e6,
             "n_slots": self.plan.grid.n_slots,
@@ -127,7 +127,7 @@ def _capture_sentences(path: str, skipped: Mapping[str, int]) -> Iterator[str]:
 
 
 def table_paths(output: str, channels: Sequence[str | None]) -> list[str]:
-    """Where each table goes; a channel's name stands behind that of the file.
+    """The file of each table; the name of its channel is added to that of the file.
 
     >>> table_paths("log.csv", ["1", "5 GHz"])
     ['log-1.csv', 'log-5_GHz.csv']
@@ -144,7 +144,7 @@ def table_paths(output: str, channels: Sequence[str | None]) -> list[str]:
     return [str(base.with_name(f"{base.stem}-{name}{base.suffix}")) for name in names]
 
 
-def tell(summary: SlotsSummary, output: str, *, as_json: bool) -> None:
+def show_slots(summary: SlotsSummary, output: str, *, as_json: bool) -> None:
     """Print the summary."""
     if as_json:
         print_json(summary.as_dict())

@@ -1,14 +1,12 @@
-"""Arrays and sparse matrices as tables, in memory or in files: ``.npy``, ``.npz`` of SciPy, and Matrix Market."""
+"""Arrays and sparse matrices as tables, in memory or in files."""
 
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
-import scipy.io
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -26,6 +24,7 @@ from bica.data.chunks import (
     strange_value,
 )
 from bica.data.columns import Columns, Options, numbered
+from bica.data.readers.matrix_files import check_shape, read_matrix
 from bica.errors import DataError
 from bica.kernels.bits import Words, pack_sparse
 
@@ -168,7 +167,8 @@ def sparse_table(matrix: Any, columns: Columns, weights: NDArray[np.float64] | N
 
 
 def check_sparse(matrix: Any) -> None:
-    """Refuse what has no rows and columns of numbers."""
+    """Refuse what has no rows and columns of numbers, or claims far more of them than it stores."""
+    check_shape(matrix.shape, 8 * matrix.nnz, "the sparse array")
     if matrix.ndim != 2:
         raise DataError(f"a table has rows and columns, but this sparse array has {matrix.ndim} dimensions")
     if matrix.dtype.kind not in "biuf":
@@ -183,7 +183,7 @@ def check_sparse(matrix: Any) -> None:
 def matrix_table(path: Path, kind: str, options: Options) -> Table:
     """The table in such a file; a ``.npy`` is mapped, not loaded, the others are as large as their stored cells."""
     options.refuse_named_weights(f"{path}")
-    matrix = _load(path, kind)
+    matrix = read_matrix(path, kind)
     return table_of_matrix(matrix, names_beside(path, matrix.shape), options)
 
 
@@ -213,19 +213,3 @@ def names_beside(path: Path, shape: tuple[int, ...]) -> list[str] | None:
     if len(shape) == 2 and len(rows) - 1 != shape[1]:
         raise DataError(f"{beside} names {len(rows) - 1} columns, but {path} has {shape[1]}")
     return [name for (name,) in rows[1:]]
-
-
-def _load(path: Path, kind: str) -> Any:
-    try:
-        if kind == "npy":
-            return np.lib.format.open_memmap(path, mode="r")  # never unpickles
-        return sparse.load_npz(path) if kind == "npz" else scipy.io.mmread(path)
-    except (OSError, ValueError, KeyError, EOFError, TypeError, OverflowError, MemoryError, BadZipFile) as error:
-        raise DataError(f"{path} cannot be read as .{kind}: {_why(error, kind)}") from None
-
-
-def _why(error: Exception, kind: str) -> str:
-    message = str(error).strip().split("\n")[0]
-    if kind == "npy" and "Python objects" in message:
-        return "it holds Python objects, which could run code; save it as booleans or numbers"
-    return message or "it is cut or damaged"

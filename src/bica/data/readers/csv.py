@@ -1,7 +1,8 @@
 """CSV in its dialects: the delimiter, the header and the cells are told from the text itself."""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from math import isnan, nan
@@ -11,13 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.columns import numbered
-from bica.data.readers.lines import TextLines
+from bica.data.readers.lines import TextLines, longest_line
 from bica.errors import DataError
+from bica.text import brief
 
 DELIMITERS = ",;\t|"
 WORDS = {"": nan, "na": nan, "nan": nan, "null": nan, "true": 1.0, "false": 0.0}
 HEADER_LINES = 1000  # a name may hold line ends, but not this many
-REMEMBERED = 1 << 17
+HEADER_CHARACTERS = 1 << 24
+REMEMBERED = 1 << 17  # cells
+LONGEST_REMEMBERED = 32  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class CsvLayout:
     names: tuple[str, ...]
     delimiter: str
     n_header_lines: int  # 0 where the first line is data already
+    longest_line: int  # bytes that a line may take
 
 
 def layout_of(lines: TextLines) -> CsvLayout:
@@ -35,17 +40,37 @@ def layout_of(lines: TextLines) -> CsvLayout:
     The delimiter is the one that splits both records alike, and the second, which holds no names, most often.
     A first record of nothing but cells of data (0, 1, missing, or numbers that are not whole) is no header.
     """
-    start = [line + "\n" for line in islice(lines.all_lines(), HEADER_LINES)]
+    start = list(_first_lines(lines))
     if not any(line.strip() for line in start):
         raise DataError(f"{lines.path} is empty: it has no columns and no rows")
     layouts = [(delimiter, *_records(start, delimiter)) for delimiter in DELIMITERS]
     readable = [layout for layout in layouts if layout[1]]
     if not readable:
-        raise DataError(f"{lines.path} is not CSV: a quoted name in its first line has no end")
+        long = f"is longer than {csv.field_size_limit()} characters, or "
+        raise DataError(
+            f"{lines.path} is not CSV: a quoted name in its first line "
+            f"{long if any(map(_is_long, start)) else ''}has no end"
+        )
     delimiter, records, n_lines = max(readable, key=lambda layout: _fit(layout[1]))
+    header_bytes = max(len(line.encode()) for line in start[:n_lines])
+    longest = max(header_bytes, longest_line(len(records[0])))
     if _is_data(records[0]):
-        return CsvLayout(numbered(len(records[0])), delimiter, 0)
-    return CsvLayout(tuple(records[0]), delimiter, n_lines)
+        return CsvLayout(numbered(len(records[0])), delimiter, 0, longest)
+    return CsvLayout(tuple(records[0]), delimiter, n_lines, longest)
+
+
+def _first_lines(lines: TextLines) -> Iterator[str]:
+    """As many lines as a header may take, at least one."""
+    n_characters = 0
+    for line in islice(lines.all_lines(), HEADER_LINES):
+        yield line + "\n"
+        n_characters += len(line)
+        if n_characters > HEADER_CHARACTERS:
+            return
+
+
+def _is_long(line: str) -> bool:
+    return len(line) > csv.field_size_limit()
 
 
 def _records(start: list[str], delimiter: str) -> tuple[list[list[str]], int]:
@@ -53,10 +78,11 @@ def _records(start: list[str], delimiter: str) -> tuple[list[list[str]], int]:
     reader = csv.reader(start, delimiter=delimiter, strict=True)
     try:
         first = next(record for record in reader if record)
-        n_lines = reader.line_num
-        second = next((record for record in reader if record), None)
     except (csv.Error, StopIteration):
         return [], 0
+    n_lines, second = reader.line_num, None
+    with suppress(csv.Error):  # which is reported with the number of the row, once that is read
+        second = next((record for record in reader if record), None)
     return [first] if second is None else [first, second], n_lines
 
 
@@ -91,10 +117,12 @@ class _Remembered(dict[str, float]):
     """Cells read before: there are few different ones, and a look is faster than a reading."""
 
     def __missing__(self, text: str) -> float:
-        if len(self) >= REMEMBERED:
-            self.clear()
-        self[text] = number_in(text)
-        return self[text]
+        number = number_in(text)
+        if len(text) <= LONGEST_REMEMBERED:
+            if len(self) >= REMEMBERED:
+                self.clear()
+            self[text] = number
+        return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +166,8 @@ class CsvParser:
             try:
                 cells = next(csv.reader([line], delimiter=self.delimiter, strict=True))
             except csv.Error:
-                raise DataError(f"row {row} has a quoted cell that does not end in its line") from None
+                long = f"is longer than {csv.field_size_limit()} characters, or " if _is_long(line) else ""
+                raise DataError(f"row {row} has a quoted cell that {long}does not end in its line") from None
         if len(cells) != len(self.names):
             raise DataError(f"row {row} has {len(cells)} cells, but the table has {len(self.names)} columns")
         return cells
@@ -150,7 +179,7 @@ class CsvParser:
                     number_in(cell)
                 except ValueError:
                     return DataError(
-                        f"row {first_row + i}, column {name!r} holds {cell!r}, which is no number; "
+                        f"row {first_row + i}, column {brief(name)} holds {brief(cell)}, which is no number; "
                         "leave the column out or turn it into 0 and 1"
                     )
         raise AssertionError("every cell is a number")

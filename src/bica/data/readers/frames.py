@@ -20,6 +20,7 @@ from bica.data.chunks import (
 )
 from bica.data.columns import Columns, checked_weights
 from bica.errors import DataError
+from bica.text import brief
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,4 +123,4 @@ def check_lazy_types(schema: nw.Schema) -> None:
     """Refuse columns that cannot hold 0 and 1 before the engine does any work."""
     for name, kind in schema.items():
         if not (kind.is_numeric() or kind in (nw.Boolean, nw.Unknown)):
-            raise DataError(f"column {name!r} holds {kind}, not 0 and 1; leave it out or turn it into numbers")
+            raise DataError(f"column {brief(name)} holds {kind}, not 0 and 1; leave it out or turn it into numbers")

@@ -87,7 +87,17 @@ def _skip(file: BinaryIO, n_bytes: int, size: int) -> None:
 
 
 NOWHERE = "\x1f\x1e\x1f\x1e"  # the engine wants a delimiter; no text holds this one, so that a line is one cell
-LONGEST_LINE = 8_000_000  # bytes; the engine keeps sixteen times as much at hand
+LONGEST_LINE = 8_000_000  # bytes
+BUFFER = 2 * LONGEST_LINE  # bytes that the engine reads at a time; by itself it would take sixteen lines
+
+
+LEAST_LIMIT = 1 << 16  # bytes that a line of any table may take
+BYTES_PER_CELL = 1000  # far more than a number takes
+
+
+def longest_line(n_columns: int, n_bytes: int = 0) -> int:
+    """How many bytes a line of so many cells may take, and of so many bytes beside them."""
+    return min(LONGEST_LINE, max(LEAST_LIMIT, BYTES_PER_CELL * n_columns + n_bytes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +107,15 @@ class TextLines:
     path: Path
     compression: Compression = "none"
     skip: int = 0  # lines at the start that are not wanted
+    longest: int = LONGEST_LINE  # bytes of a line; the engine keeps thousands of lines at hand
 
     @property
     def source(self) -> str:
         """What a query selects ``line`` from; it is null for an empty line."""
         return (
             f"read_csv({path_literal(self.path)}, columns={{'line': 'VARCHAR'}}, header=false, skip={self.skip}, "
-            f"delim='{NOWHERE}', quote='', escape='', compression='{self.compression}', max_line_size={LONGEST_LINE}, "
+            f"delim='{NOWHERE}', quote='', escape='', compression='{self.compression}', max_line_size={self.longest}, "
+            f"buffer_size={BUFFER}, "
             "auto_detect=false, strict_mode=false, hive_partitioning=false)"
         )
 

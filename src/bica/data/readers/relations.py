@@ -18,6 +18,7 @@ from bica.data.columns import Columns, checked_weights
 from bica.data.readers.engine import Row, batches_of_query, connection, path_literal, plain
 from bica.errors import DataError
 from bica.progress import tracked
+from bica.text import brief
 
 NUMERIC = re.compile(r'BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(\d+, ?\d+\)|BIGNUM|"NULL"')
 
@@ -178,4 +179,4 @@ def check_types(names: Sequence[str], types: Sequence[object]) -> None:
     """Refuse columns that cannot hold 0 and 1 before the engine does any work."""
     for name, kind in zip(names, types, strict=True):
         if not NUMERIC.fullmatch(str(kind)):
-            raise DataError(f"column {name!r} holds {kind}, not 0 and 1; leave it out or turn it into numbers")
+            raise DataError(f"column {brief(name)} holds {kind}, not 0 and 1; leave it out or turn it into numbers")

@@ -1,1 +1,1 @@
-"""Events with a time and a sensor, turned into tables of one row a slot."""
+"""Events with a time and a sensor, turned into tables of one row per slot."""

@@ -3,9 +3,6 @@
 # ruff: noqa: S608 - only our own names, quoted paths and quoted text enter a query
 
 import os
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,12 +17,15 @@ from bica.data.readers.engine import path_literal, plain, text_literal
 from bica.data.readers.lines import Compression, TextLines, check_whole
 from bica.data.slots.moments import Unit, microseconds_sql, unit_of_size
 from bica.data.slots.store import EventStore
-from bica.data.tables import Kind, check_file, kind_inside, kind_of, speaking_of_standard_input
+from bica.data.tables import Kind, check_file, keep_standard_input, kind_inside, kind_of, speaking_of_standard_input
 from bica.errors import DataError
+from bica.output import temporary_folder
 from bica.progress import tracked
+from bica.text import brief, folded
 
 FIRST_ROWS = 1000  # a look at these tells the keys of JSON lines, and the unit of times that are numbers
 CHANNEL = "channel"
+COLUMNS_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +49,9 @@ class EventLog:
     def column(self, name: str, option: str) -> tuple[str, str]:
         """SQL and type of a column that must be there."""
         if name not in self.columns:
-            there = ", ".join(map(repr, self.columns)) or "none"
+            there = folded([brief(column) for column in self.columns], COLUMNS_SHOWN) or "none"
             raise DataError(
-                f"{self.path} has no column {name!r}; name the right one with {option} (there are: {there})"
+                f"{self.path} has no column {brief(name)}; name the right one with {option} (there are: {there})"
             )
         return self.columns[name]
 
@@ -161,8 +161,8 @@ def _refuse_bad(store: EventStore, log: EventLog, before: int, cells: dict[str, 
 def _troubles(names: list[str], cells: tuple[str | None, ...]) -> Iterator[str]:
     for name, cell in zip(names, cells, strict=True):
         if not (cell or "").strip():
-            yield f"column {name!r} is empty"
-    yield f"column {names[0]!r} holds {cells[0]!r}, which is no time"
+            yield f"column {brief(name)} is empty"
+    yield f"column {brief(names[0])} holds {brief(cells[0])}, which is no time"
 
 
 def _what_to_do(n_bad: int) -> str:
@@ -201,10 +201,9 @@ def _on_disk(path: str) -> Iterator[Path]:
     if path != "-":
         yield Path(path)
         return
-    with tempfile.TemporaryDirectory(prefix="bica-") as folder:
-        here = Path(folder) / "stdin"
-        with open(here, "wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
+    with temporary_folder() as folder:
+        here = folder / "stdin"
+        keep_standard_input(here)
         with speaking_of_standard_input(here):
             yield here
 

@@ -14,8 +14,11 @@ from bica.data.slots.moments import Unit, in_words, microseconds_sql, moment_giv
 from bica.data.slots.store import EventStore
 from bica.data.tables import check_file, kind_of
 from bica.errors import DataError, SettingError
+from bica.text import brief, counted
 
 MOST_SLOTS = 10**8  # three years of seconds; more is a stray time rather than a wish, unless both ends were given
+FREE_SLOTS = 10**6  # and so are more than these with less than one event in SLOTS_PER_EVENT of them
+SLOTS_PER_EVENT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ def slot_grid(store: EventStore, length: int, start: str | None = None, end: str
 
     Unless ``start`` is given, slots begin where the local clock shows a whole number of slot lengths.
     """
-    first, last = _span(store, need_first=start is None, need_last=end is None)
+    first, last, n_events = _span(store, need_first=start is None, need_last=end is None)
     begin = _floor(store, first, length) if start is None else moment_given(store.engine, start, "the start")
     stop = last + 1 if end is None else moment_given(store.engine, end, "the end")
     n_slots = -((begin - stop) // length)
@@ -57,19 +60,20 @@ def slot_grid(store: EventStore, length: int, start: str | None = None, end: str
             f"there is no slot between the start {written(store.engine, begin)} and the end "
             f"{written(store.engine, stop)}; the end must be later"
         )
-    if n_slots > MOST_SLOTS and (start is None or end is None):
+    likely = min(MOST_SLOTS, max(FREE_SLOTS, SLOTS_PER_EVENT * n_events))
+    if n_slots > likely and (start is None or end is None):
         raise DataError(
-            f"the events reach from {written(store.engine, begin)} to {written(store.engine, stop)}, which is "
-            f"{n_slots} slots of {in_words(length)}; if that is no stray time, say so with --start and --end"
+            f"{counted(n_events, 'event')} reach from {written(store.engine, begin)} to {written(store.engine, stop)}, "
+            f"which is {n_slots} slots of {in_words(length)}; if that is no stray time, say so with --start and --end"
         )
     return SlotGrid(begin, length, n_slots)
 
 
-def _span(store: EventStore, *, need_first: bool, need_last: bool) -> tuple[int, int]:
-    [(first, last)] = store.ask("SELECT min(moment), max(moment) FROM events")
+def _span(store: EventStore, *, need_first: bool, need_last: bool) -> tuple[int, int, int]:
+    [(first, last, n_events)] = store.ask("SELECT min(moment), max(moment), count(moment) FROM events")
     if first is None and (need_first or need_last):
         raise DataError("there are no events, so it cannot be told when to begin; give --start and --end")
-    return first or 0, last or 0
+    return first or 0, last or 0, n_events
 
 
 def _floor(store: EventStore, moment: int, length: int) -> int:
@@ -133,7 +137,7 @@ def _interval(
 ) -> tuple[int, int]:
     for moment, text in ((start, start_text), (end, end_text)):
         if moment is None and text is not None:
-            raise DataError(f"{path}, row {row}: {text!r} is no time; write it as in 2024-05-01T12:00:00")
+            raise DataError(f"{path}, row {row}: {brief(text)} is no time; write it as in 2024-05-01T12:00:00")
     first, last = ALWAYS[0] if start is None else start, ALWAYS[1] if end is None else end
     if first >= last:
         raise DataError(f"{path}, row {row}: the outage ends at {end_text}, which is not after its start {start_text}")

@@ -7,9 +7,11 @@ import duckdb
 
 from bica.data.readers.engine import text_literal
 from bica.errors import DataError, SettingError
+from bica.text import brief
 
 MICROSECONDS = {"us": 1, "ms": 1000, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
-LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*(us|µs|ms|s|min|h|d|)")
+LENGTH = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*(us|µs|ms|s|min|h|d|)", re.ASCII)
+LONGEST = 2**62  # microseconds; the engine counts in 64 bits
 
 
 def microseconds(text: str) -> int:
@@ -21,7 +23,7 @@ def microseconds(text: str) -> int:
     found = LENGTH.fullmatch(text.strip())
     if found is None:
         raise SettingError(
-            f"{text!r} is no length of time; write a number and one of us, ms, s, min, h, d, as in 500ms"
+            f"{brief(text)} is no length of time; write a number and one of us, ms, s, min, h, d, as in 500ms"
         )
     number, unit = found.groups()
     whole, _, fraction = number.partition(".")
@@ -29,6 +31,8 @@ def microseconds(text: str) -> int:
     length, rest = divmod(int(whole + fraction) * scale, int(10 ** len(fraction)))
     if rest or not length:
         raise SettingError(f"a slot of {text} cannot be; it lasts one microsecond or a whole number of them")
+    if length > LONGEST:
+        raise SettingError(f"a slot of {text} is longer than all of time; write it as in 1d")
     return length
 
 
@@ -56,7 +60,7 @@ def set_zone(engine: duckdb.DuckDBPyConnection, zone: str) -> None:
         engine.execute(f"SET TimeZone = {text_literal(zone)}")
     except duckdb.Error:
         raise SettingError(
-            f"there is no time zone {zone!r}; name one as in Europe/Berlin, or UTC, which is the default"
+            f"there is no time zone {brief(zone)}; name one as in Europe/Berlin, or UTC, which is the default"
         ) from None
 
 
@@ -107,7 +111,9 @@ def moment_given(engine: duckdb.DuckDBPyConnection, text: str, what: str) -> int
         [text],
     ).fetchall()
     if moment is None:
-        raise SettingError(f"{what} {text!r} is no time; write it as in 2024-05-01T12:00:00 or 2024-05-01T12:00:00Z")
+        raise SettingError(
+            f"{what} {brief(text)} is no time; write it as in 2024-05-01T12:00:00 or 2024-05-01T12:00:00Z"
+        )
     return int(moment)
 
 

@@ -2,11 +2,9 @@
 
 # ruff: noqa: S608 - only our own names enter a query
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 from bica.data.readers.engine import Row, ctrl_c_passing, plain
 from bica.data.slots.moments import set_zone
 from bica.errors import DataError
+from bica.output import temporary_folder
 
 MEMORY = "1GB"  # what the engine may hold; the rest waits on disk
 
@@ -79,13 +78,13 @@ def event_store(zone: str = "UTC") -> Iterator[EventStore]:
     ...     store.ask("SELECT count(*) FROM events")
     [(0,)]
     """
-    with tempfile.TemporaryDirectory(prefix="bica-") as folder:
+    with temporary_folder() as folder:
         settings: dict[str, Any] = {
-            "temp_directory": folder,
+            "temp_directory": str(folder),
             "memory_limit": MEMORY,
             "autoinstall_known_extensions": False,
         }
-        with duckdb.connect(str(Path(folder) / "events.db"), config=settings) as engine:
+        with duckdb.connect(str(folder / "events.db"), config=settings) as engine:
             set_zone(engine, zone)
             engine.execute("CREATE TABLE events (file INTEGER, moment BIGINT, sensor VARCHAR, channel VARCHAR)")
             yield EventStore(engine, zone)

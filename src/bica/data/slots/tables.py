@@ -11,9 +11,10 @@ from bica.data.chunks import MISSING, rows_a_chunk
 from bica.data.slots.grid import Outages, SlotGrid
 from bica.data.slots.store import EventStore
 from bica.errors import DataError
-from bica.kernels.captures.packets import NEVER, count_steps_back
+from bica.kernels.captures.packets import NO_TIME, count_steps_back
 from bica.progress import tracked
 
+DIGITS = "0123456789"
 ONE_TABLE = None  # in place of a channel, where there are none
 
 
@@ -79,14 +80,20 @@ def _names(store: EventStore, column: str, more: Sequence[str]) -> tuple[str, ..
     return tuple(sorted({name for (name,) in rows} | set(more), key=natural))
 
 
-def natural(name: str) -> list[tuple[int, int, str]]:
+def natural(name: str) -> list[tuple[int, int, str, str]]:
     """An order in which numbers inside names go by their size.
 
     >>> sorted(["x10", "11", "6", "x2"], key=natural)
     ['6', '11', 'x2', 'x10']
     """
     parts = re.split(r"([0-9]+)", name)
-    return [(0, int(part), part) if part.isdigit() else (1, 0, part) for part in parts if part]
+    return [(0, *_size(part), part) if part[0] in DIGITS else (1, 0, "", part) for part in parts if part]
+
+
+def _size(digits: str) -> tuple[int, str]:
+    """What numbers compare by, of any length: Python turns no more than 4300 digits into a number."""
+    significant = digits.lstrip("0")
+    return len(significant), significant
 
 
 def slot_cells(
@@ -183,7 +190,7 @@ def _steps_back(store: EventStore) -> tuple[list[str], NDArray[np.int64], NDArra
     store.ask("CREATE TYPE sensor_name AS ENUM (SELECT DISTINCT sensor FROM events WHERE moment IS NOT NULL)")
     sensors = [name for (name,) in store.ask("SELECT unnest(enum_range(NULL::sensor_name))")]
     [(n_rows, n_files)] = store.ask("SELECT count(*), max(file) + 1 FROM events")
-    last, n_steps, largest = np.full((n_files, len(sensors)), NEVER), *np.zeros((2, n_files, len(sensors)), np.int64)
+    last, n_steps, largest = np.full((n_files, len(sensors)), NO_TIME), *np.zeros((2, n_files, len(sensors)), np.int64)
     pieces = range(0, n_rows, ROWS_A_PIECE)
     for first in tracked(pieces, "looking at clocks", len(pieces)):
         clocks, moments = store.columns(

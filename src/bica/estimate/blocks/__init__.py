@@ -1,1 +1,1 @@
-"""Learning many sensors from small blocks of them that are exact each."""
+"""Learning many sensors from small blocks of them, each learned exactly."""

@@ -1,4 +1,4 @@
-"""Learning a table of many sensors: blocks around each sensor, wide sources from rows, one pool of both."""
+"""Learning a table of many sensors: blocks around each sensor, wide sources from rows, both in one pool."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from bica.estimate.rows.learn import sets_of
 from bica.estimate.rows.pool import RowPool, RowTable, as_lists
 from bica.estimate.rows.rounds import RowFit, RowSettings, row_rounds
 from bica.estimate.settings import Settings, Varying
+from bica.model.files import probability_interval
 from bica.model.fit import Fit
-from bica.model.intervals import chance_interval
 from bica.model.noise import Noise
-from bica.threads import n_cores
+from bica.threads import n_threads
 
 
 def wide_sources(learner: BlockLearner, now: Round, rng: np.random.Generator, n_jobs: int) -> Round:
-    """Rounds on the rows from the present pool on; Ctrl-C keeps the best so far."""
+    """What rounds on the rows make of the present pool; Ctrl-C keeps the best so far."""
     noise = now.noise if now.flip_rate is None else now.flip_rate.rate
 
     def forbidden(column: Column) -> bool:
@@ -39,7 +39,7 @@ def wide_sources(learner: BlockLearner, now: Round, rng: np.random.Generator, n_
 
 
 def row_pool(learner: BlockLearner, pool: Pool) -> RowPool:
-    """The known sources, then the others, as the rounds on rows want them."""
+    """The known sources, then the others, in the form that the rounds on rows need."""
     known = learner.known.sources
     sources = {column: pool.sources.get(column, given) for column, given in known.items()}
     sources |= pool.sources
@@ -57,22 +57,25 @@ def _pool_of(found: RowFit) -> Pool:
 
 
 def _noise_of(found: RowFit, now: Round, learner: BlockLearner) -> tuple[Noise, FlipRate | None]:
-    """The rate of the covered cells, as sure as if each of them had been looked at."""
+    """The noise with the flip rate of the covered cells; its error is that of a share of all cells."""
     if now.flip_rate is None:
         return now.noise, None
-    rate = max(found.flip_rate, now.flip_rate.lowest)
+    flip_rate = max(found.flip_rate, now.flip_rate.lowest)
     n_cells = learner.data.n_samples * learner.data.n_sensors
-    return Noise.flips(rate), FlipRate(rate, float(np.sqrt(rate * (1.0 - rate) / n_cells)), now.flip_rate.lowest)
+    error = float(np.sqrt(flip_rate * (1.0 - flip_rate) / n_cells))
+    return Noise.flips(flip_rate), FlipRate(flip_rate, error, now.flip_rate.lowest)
 
 
-MOSTLY = 0.3  # share of sensors in open sets from which on blocks are left out
-FLIP_RATE_FOR_ROWS = 0.02
-FIRST_RATE = 0.1  # of a known source whose probability is not
+MOSTLY = 0.3  # share of the sensors: with more of them in open sets, blocks are left out
+FLIP_RATE_FOR_ROWS = 0.02  # where learning from rows alone starts
+FIRST_SOURCE_RATE = 0.1  # of a known source whose probability is not known
+LOWEST_FLIPS = 0.01  # flips in the whole table at the lowest flip rate: too few to change an estimate
+HIGHEST_AT_FLOOR = 3  # standard errors above a flip rate at its lowest: as far as its interval goes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WideTask:
-    """The table, what its blocks have in common, and what the user said."""
+    """The table, what its blocks have in common, and the user's settings."""
 
     table: Varying
     learner: BlockLearner
@@ -80,7 +83,7 @@ class WideTask:
 
     @classmethod
     def of(cls, table: Varying, settings: Settings) -> WideTask:
-        """Count the pairs, and find out who may share a source with whom."""
+        """The task for this table: pairs are counted, and sensors that may share a source are linked."""
         _check_settings(settings, table.data.n_sensors)
         data = table.data
         place = {name: i for i, name in enumerate(data.sensors)}
@@ -92,9 +95,9 @@ class WideTask:
         return cls(table, BlockLearner(data, columns, links, links.sets(), forbidden, known, fixed, cost), settings)
 
     def learn(self, rng: np.random.Generator) -> Round:
-        """Blocks; where they leave sets open, rows, and the blocks once more beside the wide sources.
+        """What blocks find and, where they leave sets open, rows, and then the blocks again beside the wide sources.
 
-        Where most sensors are in open sets the blocks have little to say, and the rows say everything.
+        Where many sensors are in open sets, blocks would decide little, so only the rows are used.
         """
         plan = Plan.of(self.learner.links)
         reached_by_rows = len({sensor for sensors in plan.open_sets for sensor in sensors})
@@ -107,7 +110,7 @@ class WideTask:
         beside = wide_sources(self.learner, now, rng, self.n_jobs)
         if beside.interrupted:
             return beside
-        again = self._blocks(replace(beside, flip_rate=None))  # most rows are explained: they know the noise best
+        again = self._blocks(replace(beside, flip_rate=None))  # most rows are explained by now: their noise counts
         return replace(again, flip_rate=beside.flip_rate, settled=again.settled and beside.settled)
 
     def _blocks(self, start: Round) -> Round:
@@ -116,16 +119,16 @@ class WideTask:
     @property
     def n_jobs(self) -> int:
         """How many threads to use."""
-        return self.settings.n_jobs or n_cores()
+        return n_threads(self.settings.n_jobs)
 
-    def _start(self, rate: float | None) -> Round:
-        """No source yet, and the noise as it is known, or this rate, or else what a few blocks guess."""
-        lowest = 0.01 / max(1.0, self.table.data.n_samples * self.table.data.n_sensors)
+    def _start(self, flip_rate: float | None) -> Round:
+        """No source yet, and the noise: as it is known, else this flip rate, else what a few blocks suggest."""
+        lowest = LOWEST_FLIPS / max(1.0, self.table.data.n_samples * self.table.data.n_sensors)
         if isinstance(self.settings.noise, Noise):
-            self.settings.noise.rates(self.table.whole.n_sensors)  # one value a sensor, or an error
+            self.settings.noise.rates(self.table.whole.n_sensors)  # an error unless there is one value per sensor
             return Round(Pool({}), self.settings.noise.of_sensors(self.table.places).at_least(lowest), None)
-        if rate is not None:
-            return Round(Pool({}), Noise.flips(rate), FlipRate(rate, np.inf, lowest))
+        if flip_rate is not None:
+            return Round(Pool({}), Noise.flips(flip_rate), FlipRate(flip_rate, np.inf, lowest))
         try:
             guess = first_flip_rate(self.table.data, self.learner.links, lowest)
         except KeyboardInterrupt:
@@ -179,7 +182,7 @@ class WideTask:
 
 
 def _known_pool(settings: Settings, place: dict[str, int]) -> tuple[Pool, frozenset[Column]]:
-    """Known sources as far as they reach sensors that vary, and those of them whose rate is given."""
+    """The known sources, cut down to sensors that vary, and those of them whose rate is given."""
     sources, fixed = {}, set()
     for source in settings.known:
         column = tuple(sorted(place[name] for name in source.sensors if name in place))
@@ -189,7 +192,9 @@ def _known_pool(settings: Settings, place: dict[str, int]) -> tuple[Pool, frozen
                 f"two known sources reach {', '.join(source.sensors)} and otherwise only sensors that are always on; "
                 "give one of them"
             )
-        sources[column] = Estimate(FIRST_RATE, np.inf) if given is None else Estimate(float(-np.log1p(-given)), 0.0)
+        sources[column] = (
+            Estimate(FIRST_SOURCE_RATE, np.inf) if given is None else Estimate(float(-np.log1p(-given)), 0.0)
+        )
         if given is not None:
             fixed.add(column)
     return Pool(sources), frozenset(fixed)
@@ -198,10 +203,10 @@ def _known_pool(settings: Settings, place: dict[str, int]) -> tuple[Pool, frozen
 def _check_settings(settings: Settings, n_sensors: int) -> None:
     many = f"{n_sensors} sensors vary, more than {LATTICE_SENSORS}"
     if settings.prior is not None:
-        raise LimitError(f"{many}, and a Beta prior cannot be used there; leave it out or watch fewer sensors")
+        raise LimitError(f"{many}, so a Beta prior cannot be used; leave it out or watch fewer sensors")
     if settings.noise == "per-sensor":
         raise LimitError(
-            f"{many}, and there a rate of its own can be given for every sensor, but not estimated; "
+            f"{many}, so the error rate of each sensor can be given, but not estimated; "
             "give the rates, or estimate one for all"
         )
 
@@ -209,7 +214,7 @@ def _check_settings(settings: Settings, n_sensors: int) -> None:
 def _noise_report(flip_rate: FlipRate | None) -> dict[str, object]:
     if flip_rate is None:
         return {"estimated": False}
-    low, high = chance_interval(flip_rate.rate, flip_rate.error)
+    low, high = probability_interval(flip_rate.rate, flip_rate.error)
     if flip_rate.rate <= flip_rate.lowest:
-        low, high = 0.0, min(1.0, flip_rate.rate + 3 * flip_rate.error)
+        low, high = 0.0, min(1.0, flip_rate.rate + HIGHEST_AT_FLOOR * flip_rate.error)
     return {"estimated": True, "flip_rate": flip_rate.rate, "error": flip_rate.error, "interval": [low, high]}

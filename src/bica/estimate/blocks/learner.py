@@ -1,4 +1,4 @@
-"""Learning one block of sensors, noise known, and all blocks of a table on all cores, into one pool of candidates."""
+"""Learning one block of sensors with the noise known, from a pool of candidate sources that all blocks share."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from bica.data.patterns import PatternCounts
 from bica.estimate.blocks.plan import Block, Links
 from bica.estimate.lattice.errors import covariance_of
 from bica.estimate.lattice.surface import Cells
-from bica.kernels.lattice.block_climb import climb, profiled_flip_rate
-from bica.kernels.lattice.block_search import search_block
+from bica.kernels.lattice.block_climb import BlockRows, climb, profiled_flip_rate
+from bica.kernels.lattice.block_search import BlockChannel, SetRules, search_block
 from bica.kernels.lattice.channel import channel_matrices
+from bica.kernels.lattice.likelihood import CellGroups
 from bica.model.noise import Noise
 
-Column = tuple[int, ...]  # the sensors of a source, rising
+Column = tuple[int, ...]  # the sensors of a source, ascending
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,11 @@ class Pool:
         """The sources that reach any of these sensors, each once."""
         return list(dict.fromkeys(column for sensor in sensors for column in self.reaching.get(sensor, ())))
 
-    def seen_by(self, sensors: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """What a block sees of the pool: bit sets over its sensors, rising, and their rates; equal ones add up.
+    def restricted_to(self, sensors: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The sources cut down to a block: ascending bit sets over its sensors, and their rates; equal ones add up.
 
         >>> pool = Pool({(0, 1): Estimate(0.1, 0.0), (1, 2): Estimate(0.2, 0.0)})
-        >>> [part.tolist() for part in pool.seen_by(np.array([0, 2]))]
+        >>> [part.tolist() for part in pool.restricted_to(np.array([0, 2]))]
         [[1, 2], [0.1, 0.2]]
         """
         place = {sensor: 1 << bit for bit, sensor in enumerate(sensors.tolist())}
@@ -68,51 +69,51 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class FlipSlope:
-    """How much a block wants the shared flip rate to rise, and how firmly."""
+    """The slope of a block's log-likelihood by the shared flip rate, and its information on that rate."""
 
     slope: float = 0.0
     information: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Learned:
-    """What a block says about the sources it decides."""
+class LearnedBlock:
+    """What was learned from one block about the sources that it decides."""
 
     block: Block
     sources: dict[Column, Estimate]
     flips: FlipSlope
-    settled: bool  # the sources it started from were the ones it found
+    settled: bool  # it found the sources that it started from
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockLearner:
-    """Everything that the blocks of a table have in common."""
+    """What the blocks of a table have in common; learns one block at a time."""
 
     data: PatternCounts
     columns: ColumnBits
     links: Links
     near: Sequence[frozenset[int]]  # the same links as sets
     forbidden: tuple[frozenset[int], ...]  # sets of sensors that no unknown source contains
-    known: Pool  # sources that are there
+    known: Pool  # sources known to be there
     fixed: frozenset[Column]  # those of them whose rate is given
     cost: NDArray[np.float64]  # what a source of each size must gain
 
     def linked(self, pool: Pool) -> BlockLearner:
-        """The same, with all sensors of every source in the pool linked."""
+        """The same learner, with all sensors of every source in the pool linked."""
         links = self.links.joined(pool.sources)
         return self if links is self.links else replace(self, links=links, near=links.sets())
 
-    def learn(self, block: Block, noise: Noise, start: Pool, *, search: bool = True) -> Learned:
-        """Search from what the block sees of ``start``; without ``search`` only the rates are fitted."""
+    def learn(self, block: Block, noise: Noise, start: Pool, *, search: bool = True) -> LearnedBlock:
+        """The sources of the block, searched from its part of ``start``; without ``search`` only rates are fitted."""
         cells = self._cells(block)
-        rows = (cells.unobserved, cells.starts, cells.cells, cells.weights)
+        rows = BlockRows(CellGroups(cells.unobserved, cells.starts, cells.cells), cells.weights)
         rates = noise.of_sensors(block.sensors).rates(block.sensors.size)
         matrices = channel_matrices(*rates)
         sources, rate, fixed = self._start(block, start)
         if search:
-            channel = (matrices, matrices.transpose(0, 2, 1).copy())
+            channel = BlockChannel(matrices, matrices.transpose(0, 2, 1).copy())
             size = np.bitwise_count(np.arange(1 << block.sensors.size)).astype(np.int64)
-            rules = (self.allowed(block), size, self.cost[size])
+            rules = SetRules(self.allowed(block), size, self.cost[size])
             found, rate, _, information = search_block(sources, rate, fixed, rows, channel, rules)
         else:
             rate, _, information = climb(sources, rate, fixed, rows, matrices, -np.inf)
@@ -123,7 +124,8 @@ class BlockLearner:
         error[moving] = np.sqrt(np.diag(covariance_of(information[np.ix_(moving, moving)])))
         flips = FlipSlope(*profiled_flip_rate(found, rate, fixed, rows, float(rates[0][0]), matrices))
         decided = _decided(block, found[fixed.size :], rate[fixed.size :], error[fixed.size :])
-        return Learned(block, decided | self._known_estimates(block, rate, error, fixed), flips, _same(found, sources))
+        decided |= self._known_estimates(block, rate, error, fixed)
+        return LearnedBlock(block, decided, flips, _same(found, sources))
 
     def _cells(self, block: Block) -> Cells:
         if self.columns.seen is not None:
@@ -134,16 +136,17 @@ class BlockLearner:
         return Cells(np.zeros(1, np.int64), ends, cells, histogram[cells], block.sensors.size)
 
     def _start(self, block: Block, pool: Pool) -> tuple[NDArray[np.int64], NDArray[np.float64], Flags]:
-        """Known sources first, and which of their rates are fixed; then what the block sees of the unknown ones."""
+        """The sources to start from, cut down to the block, known ones first; their rates; which of these are fixed."""
         hidden = {c: e for c, e in _hidden(block, pool).items() if c not in self.known.sources}
         if hidden:
             pool = Pool({c: pool.sources[c] for c in pool.touching(block.sensors.tolist()) if c not in hidden})
-        sources, rate = pool.seen_by(block.sensors)
+        sources, rate = pool.restricted_to(block.sensors)
         if not self.known.sources and not hidden:
             return sources, rate, np.zeros(0, dtype=bool)
         fixed = Pool(hidden | {c: e for c, e in self.known.sources.items() if c in self.fixed})
         free = Pool({c: e for c, e in self.known.sources.items() if c not in self.fixed})
-        (given, given_rate), (named, named_rate) = fixed.seen_by(block.sensors), free.seen_by(block.sensors)
+        given, given_rate = fixed.restricted_to(block.sensors)
+        named, named_rate = free.restricted_to(block.sensors)
         unknown = ~np.isin(sources, named)
         kept = np.repeat([True, False], [given.size, named.size])
         return (
@@ -155,11 +158,11 @@ class BlockLearner:
     def _known_estimates(
         self, block: Block, rate: NDArray[np.float64], error: NDArray[np.float64], fixed: Flags
     ) -> dict[Column, Estimate]:
-        """The rates of known sources that the block decides."""
+        """The estimates of the known sources that the block decides."""
         place = {sensor: 1 << bit for bit, sensor in enumerate(block.sensors.tolist())}
         free = [column for column in self.known.touching(place) if column not in self.fixed]
         masks = sorted({sum(place.get(sensor, 0) for sensor in column) for column in free})
-        where = {mask: int((fixed).sum()) + k for k, mask in enumerate(masks)}
+        where = {mask: int(fixed.sum()) + k for k, mask in enumerate(masks)}
         found = {}
         for column in free:
             if block.decides(column):
@@ -168,9 +171,9 @@ class BlockLearner:
         return found
 
     def allowed(self, block: Block) -> Flags:
-        """Sets of the block's sensors that may be a source: all two linked, nothing forbidden, none known already.
+        """Which sets of the block's sensors may be a source: every two linked, nothing forbidden, not known already.
 
-        For a source of the anchor it is enough that all are linked with the anchor: a weak link may go unnoticed.
+        If a set contains the anchor, links with the anchor are enough: a weak link may go unnoticed.
         """
         place = {sensor: bit for bit, sensor in enumerate(block.sensors.tolist())}
         sets = np.arange(1 << block.sensors.size)
@@ -193,9 +196,9 @@ class BlockLearner:
 
 
 def _hidden(block: Block, pool: Pool) -> dict[Column, Estimate]:
-    """Wider sources of which a block for a lone source shows the anchor only: beside it they look like one.
+    """Wider sources of which a block for a lone source contains only the anchor: there they look like a lone source.
 
-    Such a sensor has more sources than the block has room for. Their rates are taken as they are.
+    The anchor has more sources than the block has room for. Their rates are taken as they are.
     """
     if not block.lone:
         return {}

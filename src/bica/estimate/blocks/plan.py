@@ -12,23 +12,23 @@ from numpy.typing import NDArray
 from bica.data.pairs import PairCounts
 from bica.kernels.pairs import likely_pairs
 
-FALSE_LINKS, OF_MANY = 0.2, 0.05  # the share of false links, in small tables and in large ones
-MANY = 32
+FALSE_LINKS, OF_MANY = 0.2, 0.05  # the expected share of false links, in small tables and in large ones
+MANY = 32  # sensors: a table with more is large
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Links:
-    """A graph of sensors; the neighbours of each stand by falling strength."""
+    """A graph of sensors; the neighbours of each are in order of falling strength."""
 
     neighbours: tuple[NDArray[np.int64], ...]
 
     @classmethod
     def of(cls, pairs: PairCounts, false_links: float | None = None) -> Links:
-        """Exact tests of all pairs; among those linked, the expected share of false ones is ``false_links``.
+        """The pairs that pass an exact test; among them the expected share of false links is ``false_links``.
 
-        The level is that of Benjamini and Hochberg. A false link only makes a block larger, a missing one costs a
-        source, so this is a better trade than a level at which no link at all is false. Unless given, the share is 0.2,
-        and 0.05 in tables of many sensors, where links are plenty and larger blocks take long.
+        The level is that of Benjamini and Hochberg. A false link only makes a block larger, but a missing one loses a
+        source, so a few false links are better than none at all. Unless given, the share is 0.2, and 0.05 in tables of
+        many sensors, where links are plentiful and larger blocks take long.
 
         >>> from bica.data.patterns import PatternCounts
         >>> rows = np.repeat([[0, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]], 10, axis=0)
@@ -46,7 +46,7 @@ class Links:
         return cls(_by_strength(n_sensors, first[kept], second[kept], excess[kept]))
 
     def joined(self, columns: Iterable[tuple[int, ...]]) -> Links:
-        """The same graph in which all sensors of each column are linked as well, weakly.
+        """The same graph with weak links between all sensors of each column added.
 
         >>> Links((np.array([1]), np.array([0]), np.array([], np.int64))).joined([(0, 2)]).neighbours[0]
         array([1, 2])
@@ -61,7 +61,7 @@ class Links:
         return Links(tuple(np.append(old, new) for old, new in zip(self.neighbours, added, strict=True)))
 
     def sets(self) -> list[frozenset[int]]:
-        """The neighbours of each sensor, for asking whether one is among them."""
+        """The neighbours of each sensor as a set, for quick lookup."""
         return [frozenset(near.tolist()) for near in self.neighbours]
 
 
@@ -74,10 +74,10 @@ def _by_strength(
     return tuple(np.split(other[order], ends[:-1])) if n_sensors else ()
 
 
-WHOLE = 10  # a sensor and its neighbours up to here are one block
-LARGEST = 12  # sensors of any block
-CROWD = 24  # with more common neighbours than that even triples have too many
-COMPANY = 7  # a block around a pair is filled up to here with other neighbours
+WHOLE = 10  # sensors: a sensor and its neighbours are one block if they are no more
+LARGEST = 12  # sensors in any block
+CROWD = 24  # sensors: where a pair and its common neighbours are more, even triples have too many
+COMPANY = 7  # sensors up to which a block around a pair is filled with other neighbours
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,10 +86,10 @@ class Block:
 
     sensors: NDArray[np.int64]
     n_anchor: int
-    lone: bool = False  # the anchor is one sensor, and only a source of its own is looked for
+    lone: bool = False  # the anchor is one sensor, and only a source of this sensor alone is looked for
 
     def decides(self, column: tuple[int, ...]) -> bool:
-        """Whether what is learned here says if there is a source of these sensors."""
+        """Whether this block decides if there is a source of these sensors."""
         anchor, sensors = self.sensors[: self.n_anchor].tolist(), self.sensors.tolist()
         return set(anchor) <= set(column) <= set(sensors) and not (self.lone and len(column) > 1)
 
@@ -99,15 +99,15 @@ class Plan:
     """The blocks of a table, and what they leave open."""
 
     blocks: tuple[Block, ...]
-    crowded: tuple[int, ...]  # sensors without a block of all their neighbours: whether they have lone sources is open
+    crowded: tuple[int, ...]  # sensors without a block of all their neighbours: they may have lone sources
     open_sets: tuple[tuple[int, ...], ...]  # sets with too many common neighbours: wide sources may reach them
 
     @classmethod
     def of(cls, links: Links) -> Plan:
-        """A block for every sensor; where two linked sensors both have too many neighbours, one for the pair.
+        """A block for every sensor or, where two linked sensors both have too many neighbours, for the pair.
 
-        A source that reaches two sensors reaches common neighbours of both only, so a pair needs a smaller block, and
-        a triple a smaller one still.
+        Whatever else a source of two sensors reaches is a neighbour of both. So a pair needs a smaller block, and a
+        triple a smaller one still.
         """
         near = [sum(1 << other for other in neighbours.tolist()) for neighbours in links.neighbours]  # bit sets
         blocks: dict[frozenset[int], Block] = {}
@@ -127,9 +127,9 @@ class Plan:
 
 
 def _anchors(sensor: int, links: Links, near: list[int]) -> Iterator[tuple[list[int], list[int] | None]]:
-    """The pairs of the sensor with its neighbours, or triples where a pair has too many common ones, with those.
+    """Anchors with their common neighbours: pairs of the sensor and a neighbour; triples where a pair has too many.
 
-    None stands for more common neighbours than anybody wants to see: whole cliques of hundreds of sensors occur.
+    None stands for too many common neighbours to list: cliques of hundreds of sensors occur.
     """
     for other in links.neighbours[sensor].tolist():
         if links.neighbours[other].size < WHOLE:  # its own block decides
@@ -145,7 +145,7 @@ def _anchors(sensor: int, links: Links, near: list[int]) -> Iterator[tuple[list[
 
 
 def _company(anchor: list[int], common: list[int], links: Links) -> list[int]:
-    """The strongest other neighbours of the anchor: they explain part of what its sensors show."""
+    """The strongest other neighbours of the anchor, which explain part of what its sensors show."""
     room, taken = COMPANY - len(anchor) - len(common), set(anchor) | set(common)
     company: list[int] = []
     for place in range(max(0, room)):

@@ -1,4 +1,4 @@
-"""Learning a wide table from its blocks: all blocks, a vote, the noise, and again until nothing changes."""
+"""Learning a wide table from its blocks: learn all blocks, vote, move the flip rate, repeat until nothing changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
-from bica.estimate.blocks.learner import BlockLearner, Column, Estimate, Learned, Pool
+from bica.estimate.blocks.learner import BlockLearner, Column, Estimate, LearnedBlock, Pool
 from bica.estimate.blocks.plan import LARGEST, WHOLE, Block, Links, Plan
 from bica.estimate.costs import source_cost
 from bica.estimate.lattice.errors import standard_errors
@@ -24,12 +24,12 @@ from bica.model.noise import Noise
 from bica.progress import tracked
 from bica.threads import in_threads
 
-N_BLOCKS = 4
-SENSORS = 8  # of a block; fewer say little about the noise
+N_BLOCKS = 4  # that suggest a first flip rate
+SENSORS = 8  # in such a block; fewer reveal little about the noise
 
 
 def first_flip_rate(data: PatternCounts, links: Links, lowest: float) -> float:
-    """The median over the blocks, each counted as far as it is sure."""
+    """The median of the flip rates of a few blocks, weighted by their precision."""
     blocks = pilot_blocks(links)
     guesses = np.array([_guess(data, sensors, lowest) for sensors in tracked(blocks, "noise", len(blocks))])
     order = np.argsort(guesses[:, 0])
@@ -38,7 +38,7 @@ def first_flip_rate(data: PatternCounts, links: Links, lowest: float) -> float:
 
 
 def pilot_blocks(links: Links) -> list[NDArray[np.int64]]:
-    """Disjoint blocks of sensors with many links, but not too many for one block: those come last.
+    """Disjoint blocks of sensors with many links; sensors with too many links for one block come last.
 
     >>> [block.tolist() for block in pilot_blocks(Links((np.array([1]), np.array([0]), np.array([], np.int64))))]
     [[0, 1, 2]]
@@ -61,7 +61,7 @@ def pilot_blocks(links: Links) -> list[NDArray[np.int64]]:
 
 
 def _guess(data: PatternCounts, sensors: NDArray[np.int64], lowest: float) -> tuple[float, float]:
-    """The flip rate of one block, and how firm it is: the inverse of its variance."""
+    """The flip rate of one block, and its precision: the inverse of its variance."""
     shape = NoiseShape.shared_flips(sensors.size, lowest)
     surface = Surface(Cells.of(data.project(sensors.tolist())), shape)
     allowed = np.arange(2**sensors.size) > 0
@@ -69,15 +69,16 @@ def _guess(data: PatternCounts, sensors: NDArray[np.int64], lowest: float) -> tu
     start = Start(np.empty(0, np.int64), nothing, nothing.astype(bool), np.array([FIRST_FLIP_RATE]))
     search = Search(surface, source_cost(data.n_sensors, data.n_samples), allowed, BetaPrior(), start)
     fit = search.run().fit
-    rate, error = float(fit.point.noise[0]), standard_errors(surface, fit).mean_noise
-    smallest = 1.0 / data.n_samples  # at its lowest a rate has no error
-    return rate, 1.0 / max(error if np.isfinite(error) else 1.0, smallest) ** 2
+    flip_rate, error = float(fit.point.noise[0]), standard_errors(surface, fit).mean_noise
+    smallest = 1.0 / data.n_samples  # a flip rate at its lowest has an error of 0
+    return flip_rate, 1.0 / max(error if np.isfinite(error) else 1.0, smallest) ** 2
 
 
 MOST_ROUNDS = 10
-LEAST_FIRST_FLIP_RATE = 0.01  # with less, every odd row asks for a source of its own; later it may fall
-SETTLED = 0.1  # standard errors that the flip rate may still move
+LEAST_FIRST_FLIP_RATE = 0.01  # below it, every odd row would get a source of its own; later rounds may go lower
+SETTLED = 0.1  # standard errors by which a settled flip rate may still move
 NOTICED = 2.0  # standard deviations of one sensor's share of flips: a larger move may call for other sources
+LONGEST_STEP = 4, 0.01  # a step of the flip rate ends at 4 times its value plus 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +92,19 @@ class FlipRate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Round:
-    """What is known after a round."""
+    """The sources and the noise after a round."""
 
     pool: Pool
     noise: Noise
     flip_rate: FlipRate | None  # None: the noise is known
     settled: bool = False
     unanimous: bool = False  # no two blocks contradicted each other
-    steady: bool = False  # every block ended with the sources it began with: only rates are left to be fitted
+    steady: bool = False  # every block ended with the sources it began with: only rates remain to be fitted
     interrupted: bool = False
 
 
 def learn_blocks(learner: BlockLearner, start: Round, n_jobs: int) -> Round:
-    """Learn until the sources and the flip rate stay; Ctrl-C leaves what the last whole round found."""
+    """The last of several rounds, in which sources and flip rate settle; Ctrl-C keeps the last complete round."""
     now = start
     for _ in range(MOST_ROUNDS):
         try:
@@ -116,9 +117,9 @@ def learn_blocks(learner: BlockLearner, start: Round, n_jobs: int) -> Round:
 
 
 def next_round(learner: BlockLearner, now: Round, n_jobs: int, *, first: bool) -> Round:
-    """Learn all blocks from the present pool, elect a new one, and move the flip rate.
+    """A new pool, elected by all blocks that were learned from the present one, and the flip rate moved.
 
-    The sensors of a source are linked, however weakly: so the blocks of a round see all of the sources found before.
+    The sensors of every source found before are linked, so that the blocks of this round contain them.
     """
     learner = learner.linked(now.pool)
     plan = Plan.of(learner.links)
@@ -141,7 +142,7 @@ def next_round(learner: BlockLearner, now: Round, n_jobs: int, *, first: bool) -
 
 
 def lone_blocks(sensors: Iterable[int], pool: Pool) -> list[Block]:
-    """For a sensor with many neighbours: itself and one sensor of each of its sources tell a lone source from them."""
+    """Blocks for sensors with many neighbours: the sensor and one sensor of each of its sources, to find lone ones."""
     blocks = []
     for sensor in sensors:
         company: list[int] = []
@@ -158,8 +159,8 @@ def _least_shared(sensor: int, column: Column, columns: Sequence[Column]) -> int
     return min(others, key=lambda other: sum(other in column for column in columns))
 
 
-def elected(learned: Sequence[Learned]) -> Pool:
-    """The sources that at least half of the blocks found which decide on them; the firmest estimate counts."""
+def elected(learned: Sequence[LearnedBlock]) -> Pool:
+    """The sources found by at least half of the blocks that decide on them, each with its most precise estimate."""
     return Pool(
         {
             column: min(estimates, key=lambda estimate: estimate.error)
@@ -169,14 +170,14 @@ def elected(learned: Sequence[Learned]) -> Pool:
     )
 
 
-def unanimous(learned: Sequence[Learned]) -> bool:
-    """Whether every source that any block found was found by all that decide on it."""
+def unanimous(learned: Sequence[LearnedBlock]) -> bool:
+    """Whether every source found by any block was found by all blocks that decide on it."""
     return all(len(estimates) == n_voters for _, estimates, n_voters in votes(learned))
 
 
-def votes(learned: Sequence[Learned]) -> Iterator[tuple[Column, list[Estimate], int]]:
-    """Every source found, its estimates, and how many blocks decide on it."""
-    deciding: dict[int, list[Learned]] = defaultdict(list)
+def votes(learned: Sequence[LearnedBlock]) -> Iterator[tuple[Column, list[Estimate], int]]:
+    """Every source found, with its estimates and the number of blocks that decide on it."""
+    deciding: dict[int, list[LearnedBlock]] = defaultdict(list)
     found: dict[Column, list[Estimate]] = defaultdict(list)
     for one in learned:
         for sensor in one.block.sensors[: one.block.n_anchor].tolist():
@@ -189,7 +190,7 @@ def votes(learned: Sequence[Learned]) -> Iterator[tuple[Column, list[Estimate], 
 
 
 def undecided(pool: Pool, blocks: Sequence[Block]) -> dict[Column, Estimate]:
-    """The sources on which no block decides: they are wide, or among sensors with too many neighbours."""
+    """The sources that no block decides: they are wide, or among sensors with too many neighbours."""
     anchored: dict[int, list[Block]] = defaultdict(list)
     for block in blocks:
         anchored[int(block.sensors[0])].append(block)
@@ -200,15 +201,16 @@ def undecided(pool: Pool, blocks: Sequence[Block]) -> dict[Column, Estimate]:
     }
 
 
-def shifted(now: FlipRate, learned: Sequence[Learned], n_sensors: int) -> FlipRate:
-    """One scoring step of the flip rate on all blocks together.
+def shifted(now: FlipRate, learned: Sequence[LearnedBlock], n_sensors: int) -> FlipRate:
+    """The flip rate after one scoring step on all blocks together.
 
-    A cell is in several blocks, so their information counts it several times; the error counts it once.
+    A cell is in several blocks, so their information counts it several times; the error corrects for that.
     """
     slope = sum(one.flips.slope for one in learned)
     information = sum(one.flips.information for one in learned)
     if information <= 0.0:
         return now
-    n_seen = sum(one.block.sensors.size for one in learned)
-    rate = float(np.clip(now.rate + slope / information, now.lowest, min(HIGHEST, 4 * now.rate + 0.01)))
-    return FlipRate(rate, float(np.sqrt(n_seen / (n_sensors * information))), now.lowest)
+    n_columns = sum(one.block.sensors.size for one in learned)
+    times, plus = LONGEST_STEP
+    rate = float(np.clip(now.rate + slope / information, now.lowest, min(HIGHEST, times * now.rate + plus)))
+    return FlipRate(rate, float(np.sqrt(n_columns / (n_sensors * information))), now.lowest)

@@ -1,1 +1,1 @@
-"""Learning from the exact likelihood of all sensors at once, up to about twenty of them."""
+"""Learning from the exact likelihood of all sensors at once, for up to 20 of them."""

@@ -1,4 +1,4 @@
-"""How sure the estimates are, from the curvature of the likelihood at its top, and the noise with its interval."""
+"""Standard errors from the curvature of the likelihood at its maximum, and the report on the noise."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bica.estimate.lattice.refit import AT_BOUND, Refit
 from bica.estimate.lattice.search import Search
 from bica.estimate.lattice.surface import HIGHEST, Point, Surface
 from bica.estimate.row_search import SourceSearch
-from bica.model.intervals import LEVEL, chance_interval
+from bica.model.files import LEVEL, probability_interval
 
-FLAT = 1e-9  # a curvature this small, against those of the single parameters, is none
+FLAT = 1e-9  # a curvature this small, relative to those of single parameters, counts as none
 
 
 @dataclass(frozen=True, slots=True)
 class StandardErrors:
-    """Standard errors: 0 where a value was given or lies on its bound, infinite where the data say nothing."""
+    """Standard errors: 0 where a value was given or lies on its bound, infinite where the rows say nothing about it."""
 
     probability: NDArray[np.float64]  # (n_sources,)
     noise: NDArray[np.float64]  # (n_unknown,), of the unknown noise rates
@@ -28,10 +28,10 @@ class StandardErrors:
 
 
 def standard_errors(surface: Surface, fit: Refit) -> StandardErrors:
-    """From the inverse of the information of all parameters that could move.
+    """The standard errors, from the inverse of the information on all parameters that could move.
 
-    The information adds up the outer products of the slopes of single rows, which ``fit`` has anyway. Where the model
-    holds that is minus the matrix of second derivatives, up to chance.
+    The information adds up the outer products of the slopes of single rows, which ``fit`` has anyway. If the model is
+    right, that is minus the matrix of second derivatives, apart from random error.
     """
     n_sources, noise = fit.point.rate.size, fit.point.noise
     inside = (noise > surface.noise.lowest + AT_BOUND) & (noise < HIGHEST - AT_BOUND)
@@ -63,13 +63,14 @@ def covariance_of(information: NDArray[np.float64]) -> NDArray[np.float64]:
     return covariance
 
 
-VAGUE = 0.1  # a standard error of a flip rate, which lies below one half, that leaves the rate open
-SURE = 4.0  # a fall of the log-likelihood that rules a rate out
-RIDGE = 1e-10  # of a correlation matrix: what is singular becomes very uncertain instead
+VAGUE = 0.1  # a standard error that leaves a flip rate open, since such rates lie below one half
+SURE = 4.0  # nats: a fall of the log-likelihood that rules a flip rate out
+RIDGE = 1e-10  # added to a correlation matrix: a singular direction becomes a very uncertain one
+LEAST_INFORMATION = 1e-12  # so that a parameter without information divides nothing by 0
 
 
 def vague_sensors(surface: Surface, point: Point) -> list[int]:
-    """Sensors whose flip rate could be almost anything if every sensor may have a source of its own.
+    """The sensors whose flip rate could be almost anything if every sensor may have a source of its own.
 
     The flips of a sensor that shares no source with another one look exactly like a source of that sensor alone.
     """
@@ -78,7 +79,7 @@ def vague_sensors(surface: Surface, point: Point) -> list[int]:
     wider = surface.at(np.append(point.sources, lone), np.append(point.rate, np.zeros(lone.size)), point.noise)
     derivatives = surface.derivatives(wider)
     information = (derivatives * surface.cells.weights) @ derivatives.T
-    scale = np.sqrt(np.maximum(np.diag(information), 1e-12))
+    scale = np.sqrt(np.maximum(np.diag(information), LEAST_INFORMATION))
     correlation = information / np.outer(scale, scale) + RIDGE * np.eye(scale.size)
     error = np.sqrt(np.abs(np.diag(np.linalg.inv(correlation)))) / scale
     vague = (error[wider.rate.size :] > VAGUE) & ~_clearly_zero(surface, point)
@@ -86,20 +87,20 @@ def vague_sensors(surface: Surface, point: Point) -> list[int]:
 
 
 def _clearly_zero(surface: Surface, point: Point) -> NDArray[np.bool_]:
-    """Rates at their bound that the slope keeps there: a higher one would make rows likely that were not seen."""
+    """Which flip rates the slope holds at their bound: a higher one would make rows likely that were not observed."""
     fall = -VAGUE * surface.gradient(point)[point.rate.size :]
     return (point.noise <= surface.noise.lowest + AT_BOUND) & (fall > SURE)
 
 
-WITHIN = math.log(1 / (1 - LEVEL))  # sets of sources whose score falls this short are twenty times less credible
+WITHIN = math.log(1 / (1 - LEVEL))  # nats: sets of sources whose score falls this short are twenty times less credible
 
 
 def noise_report(search: Search | SourceSearch, surface: Any, fit: Refit, errors: StandardErrors) -> dict[str, Any]:
-    """The estimate as plain values; rates of several sensors are told by their mean, and one by one.
+    """The estimate as plain values; flip rates of several sensors are given by their mean and one by one.
 
-    Which sources there are decides how much is left for the noise to explain. So the interval covers the rates of
-    every set of sources visited by the search whose score is within log 20 = 3.0 of the best, each with as much below
-    and above as the best has.
+    Which sources there are decides how much is left for the noise to explain. So the interval covers the flip rates of
+    every set of sources visited by the search whose score is within log 20 = 3.0 of the best, each with the same
+    margins below and above as the best.
     """
     noise = fit.point.noise
     if not noise.size:
@@ -107,12 +108,12 @@ def noise_report(search: Search | SourceSearch, surface: Any, fit: Refit, errors
     rate, error = float(noise.mean()), errors.mean_noise
     low, high = _interval(surface, fit, rate, error)
     others = [rate, *_as_good(search)]
-    told: dict[str, Any] = {"estimated": True, "flip_rate": rate, "error": error}
-    told["interval"] = [max(0.0, low + min(others) - rate), min(1.0, high + max(others) - rate)]
+    report: dict[str, Any] = {"estimated": True, "flip_rate": rate, "error": error}
+    report["interval"] = [max(0.0, low + min(others) - rate), min(1.0, high + max(others) - rate)]
     if noise.size > 1:
-        each = [chance_interval(*pair) for pair in zip(noise.tolist(), errors.noise.tolist(), strict=True)]
-        told["sensors"] = {"flip_rate": noise.tolist(), "error": errors.noise.tolist(), "interval": each}
-    return told
+        each = [probability_interval(*pair) for pair in zip(noise.tolist(), errors.noise.tolist(), strict=True)]
+        report["sensors"] = {"flip_rate": noise.tolist(), "error": errors.noise.tolist(), "interval": each}
+    return report
 
 
 def _as_good(search: Search | SourceSearch) -> list[float]:
@@ -120,9 +121,9 @@ def _as_good(search: Search | SourceSearch) -> list[float]:
 
 
 def _interval(surface: Any, fit: Refit, rate: float, error: float) -> tuple[float, float]:
-    """Of the rate for the best sources; at its floor it may be 0, or as large as would hardly have gone unnoticed."""
+    """The interval of the flip rate with the best sources; at its floor, from 0 to what would hardly go unnoticed."""
     if (fit.point.noise > surface.noise.lowest + AT_BOUND).any():
-        return chance_interval(rate, error)
-    # the likelihood falls like exp(slope * rate) from here: with n sure cells that is the rule of three, 3 / n
+        return probability_interval(rate, error)
+    # the likelihood falls like exp(slope * flip rate) from here: with n sure cells that is the rule of three, 3 / n
     slope = float(surface.gradient(fit.point)[fit.point.rate.size :].sum())
     return 0.0, min(HIGHEST, rate + WITHIN / max(-slope, 1.0))

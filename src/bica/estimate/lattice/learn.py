@@ -22,20 +22,21 @@ from bica.estimate.settings import Settings, Varying, allowed_sets, bit_set
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 
-LATTICE_SENSORS = 20
+LATTICE_SENSORS = 20  # that vary: a table over all their sets takes 8 MB
 LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together
 CLOSER_LOOK = 16  # sensors up to which the gain of thousands of sets is a matter of seconds
 NOTABLE = 2.5  # rise of the score that a closer look must find: some of a thousand more sets offer less by chance
 ALL_SETS = 10  # sensors up to which all sets are candidates
-FIRST_FLIP_RATE = 0.2  # from the high side
-FIRST_PROBABILITY = 0.1
-FINAL: dict[str, Any] = {"tolerance": 1e-9, "exact": True}  # of a refit whose numbers are reported
-CLEAR_NOISE = 1e-3  # below this, known noise explains too little to start a search from
+FIRST_FLIP_RATE = 0.2  # high, so that at first noise explains every row
+FIRST_PROBABILITY = 0.1  # of a known source whose probability is not known
+LOWEST_FLIPS = 0.01  # flips in the whole table at the lowest flip rate: too few to change an estimate
+FINAL: dict[str, Any] = {"tolerance": 1e-9, "exact": True}  # settings of a refit whose numbers are reported
+CLEAR_NOISE = 1e-3  # a flip rate below which known noise explains too little to start a search from
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guess:
-    """Unknown sources to start from, and the flip rate they were found with."""
+    """Unknown sources to start from, with their rates, and the flip rate they were found with."""
 
     sources: Sets
     rate: NDArray[np.float64]
@@ -43,7 +44,7 @@ class Guess:
 
 
 def fit_on_lattice(table: Varying, settings: Settings, guess: Guess | None = None) -> Fit:
-    """Learn, from no source or from a guess on; Ctrl-C keeps the best so far."""
+    """The fit of a search that starts from no source or from a guess; Ctrl-C keeps the best so far."""
     task = LatticeTask.of(table, settings)
     first = task.first_search(guess)
     converged = _finished(first)
@@ -66,7 +67,7 @@ def _finished(search: Search | SourceSearch) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LatticeTask:
-    """The table on the lattice, and what the user said about it."""
+    """The table on the lattice, and the user's settings."""
 
     table: Varying
     cells: Cells
@@ -75,7 +76,7 @@ class LatticeTask:
 
     @classmethod
     def of(cls, table: Varying, settings: Settings) -> LatticeTask:
-        """Lay the rows out on the lattice."""
+        """The task for this table, its rows laid out on the lattice."""
         _check_size(table.whole, table.data.n_sensors)
         allowed = allowed_sets(table.forbidden, table.data.sensors)
         return cls(table, Cells.of(table.data), allowed, settings)
@@ -91,18 +92,18 @@ class LatticeTask:
         return BetaPrior(*(self.settings.prior or (1.0, 1.0)))
 
     def first_search(self, guess: Guess | None = None) -> Search:
-        """With the known noise where it is large enough to explain odd rows, else with one unknown flip rate."""
+        """A search with the known noise if it is high enough to explain odd rows, else with one unknown flip rate."""
         start = self._start(guess)
         if self._known_noise_is_clear():
             return self._search(self._known_shape(), replace(start, noise=np.empty(0)))
         shape = NoiseShape.shared_flips(self.data.n_sensors, self._lowest_rate())
-        if self.data.n_sensors < 2:  # a single sensor cannot tell noise from a source
+        if self.data.n_sensors < 2:  # with a single sensor, noise looks like a source
             shape = NoiseShape.known(Noise.flips(self._lowest_rate()), self.data.n_sensors)
             return self._search(shape, replace(start, noise=np.empty(0)))
         return self._search(shape, start)
 
     def _start(self, guess: Guess | None) -> Start:
-        """The known sources, and those guessed."""
+        """The known sources, then those guessed."""
         sources, rate, free = self._known_sources()
         if guess is None:
             return Start(sources, rate, free, np.array([FIRST_FLIP_RATE]), sources.size)
@@ -116,7 +117,7 @@ class LatticeTask:
         )
 
     def second_search(self, first: Search) -> Search:
-        """Go on from there with the noise that the user asked for."""
+        """A search from there on with the noise that the user asked for; ``first`` itself if it has that noise."""
         noise, point = self.settings.noise, first.best.fit.point
         start = Start(point.sources, point.rate, first.best.fit.free, point.noise, first.n_known)
         if noise == "per-sensor" and point.noise.size:
@@ -156,23 +157,23 @@ class LatticeTask:
 
     def _known_shape(self) -> NoiseShape:
         assert isinstance(self.settings.noise, Noise)
-        self.settings.noise.rates(self.table.whole.n_sensors)  # one value a sensor, or an error
+        self.settings.noise.rates(self.table.whole.n_sensors)  # an error unless there is one value per sensor
         return NoiseShape.known(self.settings.noise.of_sensors(self.table.places), self.data.n_sensors)
 
     def _lowest_rate(self) -> float:
-        """Low enough to change no estimate, and never 0: every row must stay possible."""
-        return 0.01 / max(1.0, self.data.n_samples * self.data.n_sensors)
+        """The lowest flip rate: too low to change an estimate, but not 0, since every row must stay possible."""
+        return LOWEST_FLIPS / max(1.0, self.data.n_samples * self.data.n_sensors)
 
     def _known_sources(self) -> tuple[Sets, NDArray[np.float64], NDArray[np.bool_]]:
-        """Known sources as far as they reach sensors that vary."""
+        """The known sources, cut down to sensors that vary, their rates, and which of these are free."""
         known, varying = self.settings.known, set(self.data.sensors)
         sources = [bit_set(varying.intersection(source.sensors), self.data.sensors, "known") for source in known]
-        chances = [FIRST_PROBABILITY if source.probability is None else source.probability for source in known]
+        probability = [FIRST_PROBABILITY if source.probability is None else source.probability for source in known]
         free = np.array([source.probability is None for source in known], dtype=bool)
-        return np.array(sources, np.int64), -np.log1p(-np.array(chances, dtype=float)), free
+        return np.array(sources, np.int64), -np.log1p(-np.array(probability, dtype=float)), free
 
     def result(self, search: Search | SourceSearch, converged: bool) -> Fit:
-        """The best that was found, refitted to the last digit, on the whole table."""
+        """The best fit found, refitted to the last digit, for all sensors of the table."""
         surface = Surface(self.cells, search.surface.noise)
         fit = refit(surface, search.best.fit.point, search.best.fit.free, self.prior, n_known=search.n_known, **FINAL)
         fit = without_rare(surface, fit, search.n_known, self.settings.min_probability or 0.0, self.prior)
@@ -200,14 +201,14 @@ class LatticeTask:
         names = ", ".join(repr(self.data.sensors[i]) for i in vague)
         if names:
             warnings.warn(
-                f"the data do not tell the error rates of {names}, whose errors look like sources of their own; "
+                f"the rows leave the error rates of {names} open, since their errors look like sources of their own; "
                 "give the rates if they are known, or estimate one rate for all",
                 BicaWarning,
                 stacklevel=4,
             )
 
     def _noise(self, fit: Refit, surface: Surface) -> Noise:
-        """As it was given, or as it was found; a sensor that never changes is given the mean of the others."""
+        """The noise as it was given, or as it was found; a sensor that never changes gets the mean of the others."""
         if isinstance(self.settings.noise, Noise):
             return self.settings.noise
         false_alarm, _ = surface.noise.rates(fit.point.noise)
@@ -219,7 +220,7 @@ class LatticeTask:
 
 
 def without_rare(surface: Surface, fit: Refit, n_known: int, min_probability: float, prior: BetaPrior) -> Refit:
-    """Drop sources below the floor, the rarest first, refitting after each."""
+    """The fit without sources below the floor; the rarest is dropped first, and the rest refitted after each."""
     while True:
         probability = fit.point.probability
         probability[:n_known] = np.inf
@@ -229,15 +230,15 @@ def without_rare(surface: Surface, fit: Refit, n_known: int, min_probability: fl
         start = surface.at(fit.point.sources[kept], fit.point.rate[kept], fit.point.noise)
         if np.isfinite(start.log_likelihood):
             fit = refit(surface, start, fit.free[kept], prior, n_known=n_known, **FINAL)
-        else:  # without noise some rows are now impossible, and no rates make them less so
+        else:  # without noise some rows are now impossible, whatever the rates
             fit = Refit(start, fit.free[kept], -np.inf, fit.information[np.ix_(kept, kept)])
 
 
 def explaining(surface: Surface, start: Start, allowed: NDArray[np.bool_]) -> Start:
-    """Add sources until every observed row is possible: without noise an unexplained row has a source of its own."""
+    """The start with sources added until every observed row is possible, as each must be without noise."""
     while True:
-        chance = surface.at(start.sources, start.rate, start.noise).chance
-        impossible = np.flatnonzero(chance <= 0)
+        probability = surface.at(start.sources, start.rate, start.noise).cell_probability
+        impossible = np.flatnonzero(probability <= 0)
         if not impossible.size:
             return start
         row = int(surface.cells.cells[impossible[np.argmax(surface.cells.weights[impossible])]])
@@ -245,7 +246,7 @@ def explaining(surface: Surface, start: Start, allowed: NDArray[np.bool_]) -> St
         rest = row & ~int(np.bitwise_or.reduce(inside, initial=0))
         source = rest if allowed[rest] else row
         if not allowed[source]:
-            raise DataError("a row cannot be explained without noise by the sources that are allowed; allow some noise")
+            raise DataError("without noise, the sources that are allowed cannot explain every row; allow some noise")
         start = replace(
             start,
             sources=np.append(start.sources, source),
@@ -257,19 +258,19 @@ def explaining(surface: Surface, start: Start, allowed: NDArray[np.bool_]) -> St
 def _check_size(data: PatternCounts, n_varying: int) -> None:
     if n_varying > LATTICE_SENSORS:
         raise LimitError(
-            f"{n_varying} sensors vary, but the exact likelihood ends at {LATTICE_SENSORS}; "
+            f"{n_varying} sensors vary, but the exact likelihood is limited to {LATTICE_SENSORS}; "
             'watch fewer sensors, or use method "findbica"'
         )
     n_fillings = _n_fillings(data, n_varying)
     if n_fillings > LATTICE_CELLS:
         raise LimitError(
             f"the missing cells of the distinct rows can be filled in {n_fillings:.2g} ways, more than the limit of "
-            f"{LATTICE_CELLS:.2g}; drop the sensors or the rows with most gaps"
+            f"{LATTICE_CELLS:.2g}; drop the sensors or the rows with the most gaps"
         )
 
 
 def _n_fillings(data: PatternCounts, n_varying: int) -> float:
-    """The work of one look at the likelihood: a row with k missing cells stands for 2^k patterns."""
+    """How many patterns the rows stand for: 2^k for each distinct row with k missing cells."""
     if data.observed is None:
         return 2.0**n_varying
     n_missing = data.n_sensors - np.bitwise_count(data.observed).sum(axis=1)

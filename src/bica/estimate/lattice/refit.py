@@ -35,36 +35,6 @@ def _noise_step(surface: Surface, point: Point, slope: Vector) -> Vector:
     return np.clip(flip_rate, surface.noise.lowest, HIGHEST)
 
 
-def accelerated_em(
-    surface: Surface, point: Point, free: NDArray[np.bool_], *, max_steps: int = 200, tolerance: float = 1e-4
-) -> Point:
-    """EM with squared extrapolation (SQUAREM): two steps tell the direction, a leap is taken if it goes up."""
-    for _ in range(max_steps):
-        first = em_step(surface, point, free)
-        second = em_step(surface, first, free)
-        leap = _extrapolated(surface, point, first, second, free)
-        better = leap if leap is not None and leap.log_likelihood >= second.log_likelihood else second
-        gained = better.log_likelihood - point.log_likelihood
-        point = better
-        if gained < tolerance:
-            break
-    return point
-
-
-def _extrapolated(surface: Surface, start: Point, first: Point, second: Point, free: NDArray[np.bool_]) -> Point | None:
-    begin, middle, end = (np.concatenate([point.probability, point.noise]) for point in (start, first, second))
-    change, bend = middle - begin, end - 2 * middle + begin
-    if not bend.any():
-        return None
-    length = -np.linalg.norm(change) / np.linalg.norm(bend)
-    leap = begin - 2 * length * change + length**2 * bend
-    probability, noise = leap[: free.size], leap[free.size :]
-    if (leap < 0).any() or (probability > ALMOST_SURE).any() or (noise > HIGHEST).any():
-        return None
-    rate = np.where(free, -np.log1p(-probability), start.rate)
-    return em_step(surface, surface.at(start.sources, rate, np.maximum(noise, surface.noise.lowest)), free)
-
-
 HIGHEST_RATE = 14.0  # a probability of 1 - 1e-6: beyond that nothing changes any more
 AT_BOUND = 1e-12
 ENOUGH = 1e-4  # a step must gain this share of what the slope at its start promises

@@ -1,11 +1,12 @@
 """Which sources there are: a search over sets of sources for the best score.
 
-The score of a set is its log-likelihood minus the price of its sources, corrected by how well the rows tell their rates
-(see ``evidence``). That takes a refit; until then the correction of the best so far serves as a forecast.
+The score of a set is its log-likelihood minus the cost of its sources, corrected by how precisely the rows determine
+their rates (see ``evidence_correction``). That takes a refit; until then the correction of the best set so far serves
+as a forecast.
 
-It starts with no source at all, where noise alone explains every row, so the noise comes down from the high side as
-sources are added; a start near zero would explain every odd row by a source of its own and never get rid of it. Then
-sources are added, dropped and exchanged until nothing helps. Nothing is random.
+The search starts with no source at all, where noise alone explains every row, so the noise comes down from the high
+side as sources are added. A start with almost no noise would explain every odd row by a source of its own and never
+drop it again. Then sources are added, dropped and exchanged until nothing helps. Nothing is random.
 """
 
 from __future__ import annotations
@@ -21,30 +22,31 @@ from bica.estimate.lattice.refit import BetaPrior, Refit, refit
 from bica.estimate.lattice.surface import Point, Sets, Surface
 from bica.progress import report
 
-SMALL_SETS, FEW, FEWER = 5, 10, 5  # how many candidates of each size are looked at closely
-TRIED = 3
-HOPELESS = 10.0  # a forecast this far below the present score is not tried
-IN_DOUBT = 30.0  # a source whose loss costs more log-likelihood than this is there
+SMALL_SETS, FEW, FEWER = 5, 10, 5  # candidates looked at closely: 10 of each size up to 5 sensors, 5 of each above
+TRIED = 3  # candidates refitted, of those that promise most
+HOPELESS = 10.0  # nats: a forecast this far below the present score is not tried
+IN_DOUBT = 30.0  # nats: a source whose loss would cost more log-likelihood is there
 SMALL_LATTICE, FEW_SOURCES = 12, 24  # sensors and sources up to which exchanging two sources at once is cheap
-FEW_FOUND = 2  # unknown sources
-BETTER = 1e-6
-SURPRISE = 1.0  # by how much one move may change the correction
+FEW_FOUND = 2  # unknown sources up to which more are added even if one alone does not pay
+BETTER = 1e-6  # nats: a smaller rise of the score is rounding
+SURPRISE = 1.0  # nats by which one move may change the correction
+RIDGE, LEAST_RIDGE = 1e-9, 1e-12  # added to the information, as a share of its trace and at least: it can be inverted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Start:
-    """Where to start: known sources first, which stay whatever happens."""
+    """Where to start: known sources first, which always stay."""
 
     sources: Sets
     rate: NDArray[np.float64]
-    free: NDArray[np.bool_]  # whose rate is to be estimated
+    free: NDArray[np.bool_]  # whether each rate is to be estimated
     noise: NDArray[np.float64]  # the unknown noise rates
     n_known: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """A set of sources with its best rates, and what it is worth."""
+    """A set of sources with its best rates, and its score."""
 
     fit: Refit
     score: float  # log-likelihood plus log prior minus the cost of the sources, corrected
@@ -52,7 +54,7 @@ class Found:
 
 
 class Search:
-    """Looks for the set of sources with the highest score, from a start on."""
+    """A search for the set of sources with the highest score."""
 
     def __init__(
         self,
@@ -68,21 +70,21 @@ class Search:
         self.prior = prior
         self.n_known = start.n_known
         self.sizes = _sets_by_size(allowed)
-        self.turn = 0  # whose turn it is to be exchanged
-        self.visited: list[tuple[float, float]] = []  # score and mean noise of every set of sources tried to the end
+        self.turn = 0  # the place of the source that is exchanged first
+        self.visited: list[tuple[float, float]] = []  # score and mean flip rate of every set of sources refitted
         first = surface.at(start.sources, start.rate, start.noise)
         fit = refit(surface, first, start.free, prior, n_known=start.n_known, exact=True)
         self.best = self._noted(self._judged(fit))
 
     def run(self) -> Found:
-        """Add, drop and exchange until nothing helps; ``best`` holds the best so far at any time."""
+        """The best set of sources: add, drop and exchange until nothing helps; ``best`` is the best so far."""
         moves = (self._add, self._drop, self._exchange, self._exchange_two, self._add_regardless)
         while any(move() for move in moves):
             report("sources", self.best.fit.point.sources.size, None)
         return self.best
 
     def _refitted(self, start: Point, free: NDArray[np.bool_], needed: float = -np.inf) -> Found:
-        """With its best rates; a new best is looked at to the last digit, so that ways to it make no difference."""
+        """The set with its best rates; a new best is refitted to the last digit: the way to it does not matter."""
         needed += float(self.cost(start.sources[self.n_known :]).sum()) - self.best.correction - SURPRISE
         fit = refit(self.surface, start, free, self.prior, needed=needed, n_known=self.n_known)
         found = self._judged(fit)
@@ -113,7 +115,7 @@ class Search:
         return True
 
     def _add(self) -> bool:
-        """Add one source: the likeliest that pays for itself."""
+        """Add the most promising source that pays for itself."""
         return self._added_to(self.best.fit.point, self.best.fit.free, self._worth_a_look(self.best.fit.point))
 
     def _added_to(self, point: Point, free: NDArray[np.bool_], candidates: Sets) -> bool:
@@ -126,7 +128,7 @@ class Search:
     def _promising(
         self, point: Point, free: NDArray[np.bool_], candidates: Sets, bar: float
     ) -> Iterator[tuple[Point, NDArray[np.bool_]]]:
-        """The point with one more source: the best few whose score is forecast above ``bar``."""
+        """The point with one more source, for the best few candidates whose forecast score is above ``bar``."""
         if not candidates.size:
             return
         gain, probability = self.surface.additions(point, candidates)
@@ -143,7 +145,7 @@ class Search:
         return objective - float(self.cost(point.sources[self.n_known :]).sum())
 
     def _add_regardless(self) -> bool:
-        """From few sources add more where one alone does not pay: high noise falls only when most sources are there."""
+        """With few sources, add more even if one alone does not pay: high noise falls only when most are there."""
         found = self.best
         if found.fit.point.sources.size > self.n_known + FEW_FOUND:
             return False
@@ -158,14 +160,14 @@ class Search:
         return False
 
     def _worth_a_look(self, point: Point) -> Sets:
-        """Sets whose rate wants to grow, the steepest of every size: large sets are steep but soon satisfied."""
+        """Sets whose rate should grow, the steepest of every size: large sets are steep but soon gain nothing more."""
         slope = self.surface.candidate_gradient(point)
         slope[point.sources] = -np.inf
         chosen = [_steepest(slope, sets, FEW if size < SMALL_SETS else FEWER) for size, sets in enumerate(self.sizes)]
         return np.concatenate([np.empty(0, np.int64), *chosen])
 
     def _drop(self) -> bool:
-        """Drop one source: the one that loses least by the curvature, refitted before it is compared."""
+        """Drop one source, among those whose loss by the curvature is least; the rest is refitted, then compared."""
         point, free = self.best.fit.point, self.best.fit.free
         forecast = self._loss() - np.append(np.zeros(self.n_known), self.cost(point.sources[self.n_known :]))
         for place in np.argsort(forecast, kind="stable")[: TRIED + self.n_known]:
@@ -178,10 +180,10 @@ class Search:
     def _loss(self) -> NDArray[np.float64]:
         """What dropping each source would cost in log-likelihood, by Wald's approximation.
 
-        A prior may hold a source far from where the rows want it; then the loss without refitting is the better guess.
+        A prior may hold a rate far from what the rows suggest; then the loss without refitting is the better guess.
         """
         fit = self.best.fit
-        ridge = 1e-9 * np.trace(fit.information) + 1e-12
+        ridge = RIDGE * np.trace(fit.information) + LEAST_RIDGE
         spread = np.diag(np.linalg.inv(fit.information + ridge * np.eye(len(fit.information))))
         loss: NDArray[np.float64] = 0.5 * fit.point.rate**2 / spread[: fit.point.rate.size]
         return np.minimum(loss, self._loss_at_once()) if self.prior.n_rows else loss
@@ -198,14 +200,14 @@ class Search:
         return self.surface.at(point.sources[kept], point.rate[kept], point.noise), free[kept]
 
     def _exchange(self) -> bool:
-        """Replace a source by a relative of it or, where it is in doubt, by what its absence suggests."""
+        """Replace a source by a similar set or, if it is in doubt, by what the rows suggest without it."""
         point, free, doubtful = self.best.fit.point, self.best.fit.free, self._loss() < IN_DOUBT
         places = np.arange(self.n_known, point.sources.size)
-        for place in np.roll(places, -self.turn).tolist():  # those that wait longest first
+        for place in np.roll(places, -self.turn).tolist():  # those that have waited longest first
             rest, kept = self._without(point, free, [place])
             if not np.isfinite(rest.log_likelihood):
                 continue
-            candidates = self._relatives(int(point.sources[place]), rest.sources)
+            candidates = self._similar(int(point.sources[place]), rest.sources)
             if doubtful[place]:
                 candidates = np.union1d(candidates, self._worth_a_look(rest))
             if self._added_to(rest, kept, candidates):
@@ -213,15 +215,15 @@ class Search:
                 return True
         return False
 
-    def _relatives(self, source: int, others: Sets) -> Sets:
-        """One sensor more or less; union, intersection and difference with the other sources."""
+    def _similar(self, source: int, others: Sets) -> Sets:
+        """Sets with one sensor more or less; union, intersection and difference with the other sources."""
         flipped = source ^ (1 << np.arange(self.surface.cells.n_sensors))
         related = np.unique(np.concatenate([flipped, source | others, source & others, source & ~others]))
         related = related[self.allowed[related]]
         return np.setdiff1d(related, np.append(others, source))
 
     def _exchange_two(self) -> bool:
-        """Take out two sources that overlap, one of them in doubt, put another in, and fill the rest of the gap."""
+        """Replace two overlapping sources, one of them in doubt, by another one, then add what still pays."""
         if self.surface.cells.n_sensors > SMALL_LATTICE or self.best.fit.point.sources.size > FEW_SOURCES:
             return False
         point, free, loss = self.best.fit.point, self.best.fit.free, self._loss()
@@ -237,7 +239,7 @@ class Search:
         return False
 
     def _refilled(self, found: Found) -> bool:
-        """Add sources greedily to ``found``; keep the result if it is better than the best."""
+        """Add sources greedily to ``found``; keep the result if it is the best so far."""
         inner = Search.__new__(Search)
         inner.__dict__.update(self.__dict__, best=found)
         while inner._add():

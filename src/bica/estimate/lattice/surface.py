@@ -10,23 +10,24 @@ from numpy.typing import NDArray
 from bica.data.patterns import PatternCounts
 from bica.kernels.lattice.channel import apply_channel_transposed, apply_matrices, channel_matrices
 from bica.kernels.lattice.likelihood import (
+    CellGroups,
     best_additions,
     candidate_gradient,
-    log_chance_derivatives,
     mix_sources,
     noise_gradient,
+    probability_derivatives,
     read_cells,
     source_gradient,
     spread_cells,
 )
 from bica.model.noise import Noise
 
-HIGHEST = 0.45  # at one half a sensor tells nothing
+HIGHEST = 0.45  # flip rate: at one half a sensor says nothing
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseShape:
-    """Rates of all sensors as a known part plus a linear map of a few unknown numbers."""
+    """The error rates of all sensors: a known part plus a linear map of a few unknown numbers."""
 
     false_alarm: NDArray[np.float64]  # (n_sensors,), the known part
     miss: NDArray[np.float64]  # (n_sensors,), the known part
@@ -36,7 +37,7 @@ class NoiseShape:
 
     @classmethod
     def known(cls, noise: Noise, n_sensors: int) -> NoiseShape:
-        """Nothing to estimate."""
+        """Known noise, with nothing to estimate."""
         none = np.zeros((n_sensors, 0))
         return cls(*noise.rates(n_sensors), none, none)
 
@@ -58,7 +59,7 @@ class NoiseShape:
         return int(self.false_alarm_of.shape[1])
 
     def rates(self, unknown: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """False-alarm and miss rates, one value a sensor."""
+        """False-alarm and miss rates, one value per sensor."""
         return self.false_alarm + self.false_alarm_of @ unknown, self.miss + self.miss_of @ unknown
 
     def matrices(self, unknown: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -72,7 +73,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """What was observed, grouped by which sensors were not: cells of the lattice with their weights."""
+    """The observed rows as cells of the lattice with their weights, grouped by the sensors that were not observed."""
 
     unobserved: Sets  # (n_groups,), bit sets
     starts: Sets  # (n_groups + 1,), where each group's cells begin
@@ -83,30 +84,30 @@ class Cells:
     @classmethod
     def of(cls, data: PatternCounts) -> Cells:
         """The cells of a table of up to 20 sensors."""
-        patterns, seen = data.patterns[:, 0].astype(np.int64), data.seen()[:, 0].astype(np.int64)
-        order = np.lexsort((patterns, -seen))
-        unobserved, starts = np.unique((2**data.n_sensors - 1) ^ seen[order], return_index=True)
+        patterns, observed = data.patterns[:, 0].astype(np.int64), data.seen()[:, 0].astype(np.int64)
+        order = np.lexsort((patterns, -observed))
+        unobserved, starts = np.unique((2**data.n_sensors - 1) ^ observed[order], return_index=True)
         return cls(unobserved, np.append(starts, order.size), patterns[order], data.weights[order], data.n_sensors)
 
     @property
     def n_samples(self) -> float:
-        """The weight of all rows."""
+        """The total weight of all rows."""
         return float(self.weights.sum())
 
     def times_seen(self) -> Vector:
         """The weight of the rows in which each sensor was observed: (n_sensors,)."""
         gaps = np.repeat(self.unobserved, np.diff(self.starts))
-        seen: Vector = self.weights @ ((gaps[:, None] >> np.arange(self.n_sensors)) & 1 == 0)
-        return seen
+        observed: Vector = self.weights @ ((gaps[:, None] >> np.arange(self.n_sensors)) & 1 == 0)
+        return observed
 
     def read(self, table: Vector) -> Vector:
-        """The value of every cell, unobserved sensors summed out."""
+        """The value of every cell in a table over the lattice, unobserved sensors summed out."""
         values = np.empty(self.cells.size)
         read_cells(table, self.unobserved, self.starts, self.cells, values)
         return values
 
     def spread(self, values: Vector) -> Vector:
-        """The transpose of ``read``."""
+        """A table over the lattice from values of the cells: the transpose of ``read``."""
         table = np.empty(2**self.n_sensors)
         spread_cells(values, self.unobserved, self.starts, self.cells, table)
         return table
@@ -120,12 +121,12 @@ class Point:
     rate: Vector  # (n_sources,), -log(1 - probability)
     noise: Vector  # (n_unknown,), the unknown noise rates
     log_likelihood: float
-    hidden: Vector  # (2^n_sensors,), distribution of what is there
-    chance: Vector  # (n_cells,), chance of what was observed
+    hidden: Vector  # (2^n_sensors,), probability of every set of sensors being switched on by the sources
+    cell_probability: Vector  # (n_cells,), of what was observed
 
     @property
     def probability(self) -> Vector:
-        """The chance that each source is on."""
+        """The probability that each source is on."""
         return -np.expm1(-self.rate)
 
 
@@ -137,13 +138,13 @@ class Surface:
         self.noise = noise
 
     def at(self, sources: Sets, rate: Vector, noise: Vector) -> Point:
-        """The likelihood there: n + m passes over the lattice."""
+        """The point with its likelihood: n + m passes over the lattice for n sources and m sensors."""
         hidden = np.empty(2**self.cells.n_sensors)
         mix_sources(sources, -np.expm1(-rate), hidden)
-        chance = self.cells.read(self._shown(hidden, noise))
+        probability = self.cells.read(self._shown(hidden, noise))
         with np.errstate(divide="ignore"):
-            log_likelihood = float(self.cells.weights @ np.log(chance))
-        return Point(sources, rate, noise, log_likelihood, hidden, chance)
+            log_likelihood = float(self.cells.weights @ np.log(probability))
+        return Point(sources, rate, noise, log_likelihood, hidden, probability)
 
     def _shown(self, hidden: Vector, noise: Vector) -> Vector:
         shown = hidden.copy()
@@ -151,7 +152,7 @@ class Surface:
         return shown
 
     def _by_shown(self, point: Point) -> Vector:
-        return self.cells.spread(self.cells.weights / point.chance)
+        return self.cells.spread(self.cells.weights / point.cell_probability)
 
     def _by_hidden(self, point: Point, by_shown: Vector) -> Vector:
         by_hidden = by_shown.copy()
@@ -175,9 +176,9 @@ class Surface:
         return np.concatenate([by_rate, by_noise])
 
     def derivatives(self, point: Point) -> NDArray[np.float64]:
-        """Derivatives of the log chance of each cell, by rates, then by unknown noise: (n_parameters, n_cells)."""
-        derivatives = np.empty((point.sources.size + self.noise.n_unknown, point.chance.size))
-        log_chance_derivatives(
+        """Derivatives of each cell's log probability, by rates, then by unknown noise: (n_parameters, n_cells)."""
+        derivatives = np.empty((point.sources.size + self.noise.n_unknown, point.cell_probability.size))
+        probability_derivatives(
             point.hidden,
             self._shown(point.hidden, point.noise),
             point.sources,
@@ -187,16 +188,23 @@ class Surface:
             self._groups(),
             derivatives,
         )
-        return derivatives / point.chance
+        return derivatives / point.cell_probability
 
-    def _groups(self) -> tuple[Sets, Sets, Sets]:
-        return self.cells.unobserved, self.cells.starts, self.cells.cells
+    def _groups(self) -> CellGroups:
+        return CellGroups(self.cells.unobserved, self.cells.starts, self.cells.cells)
 
     def additions(self, point: Point, candidates: Sets) -> tuple[Vector, Vector]:
-        """How much each candidate alone would raise the log-likelihood, and its best probability."""
+        """By how much each candidate alone would raise the log-likelihood, and its best probability."""
         gain, probability = np.empty(candidates.size), np.empty(candidates.size)
         matrices = self.noise.matrices(point.noise)
         best_additions(
-            point.hidden, matrices, candidates, self._groups(), point.chance, self.cells.weights, gain, probability
+            point.hidden,
+            matrices,
+            candidates,
+            self._groups(),
+            point.cell_probability,
+            self.cells.weights,
+            gain,
+            probability,
         )
         return gain, probability

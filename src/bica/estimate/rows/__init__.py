@@ -1,1 +1,1 @@
-"""Sources of any width, learned from rows instead of the lattice of sets: births, decoding, votes, repair, pruning."""
+"""Sources of any width, learned from rows instead of the lattice of sets: births, decoding, votes, repairs, pruning."""

@@ -1,4 +1,4 @@
-"""A table together with the sources that explain it, row by row, and what a covered sensor says by showing 1 or 0."""
+"""A table with the sources that explain it, row by row, and the weight of a covered cell that shows 1 or 0."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.estimate.rows.pool import Numbers, Price, RowPool, RowTable, joined, ranges
+from bica.estimate.rows.pool import Cost, Numbers, RowPool, RowTable, joined, ranges
 from bica.kernels.rows.decoding import Activity, decode_rows
 from bica.kernels.rows.gains import Coverage, Sources, cover_rows, gain_of_rows
 from bica.kernels.rows.lists import Lists, spliced, turned
 from bica.model.noise import Noise
 from bica.threads import in_threads
 
-LEAST, MOST = 1e-5, 0.3  # rates are taken to lie in between: a cell that must not err would forbid every neighbour
+LEAST, MOST = 1e-5, 0.3  # bounds of error rates: if a cell could not err, a single 0 would rule a source out
+HOPELESS_ZEROS, HOPELESS_NATS = 2.5, 3.0  # hopeless: a gain below 2.5 times the weight of a 0, minus 3 nats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evidence:
-    """Rates of each sensor, known or one unknown flip rate for all.
+class CellWeights:
+    """The weight of a covered cell, from the error rates of its sensor: known, or one unknown flip rate for all.
 
-    >>> Evidence.of(0.1, 2).one.round(2)
+    >>> CellWeights.of(0.1, 2).one.round(2)
     array([2.2, 2.2])
     """
 
@@ -30,49 +31,50 @@ class Evidence:
     known: bool
 
     @classmethod
-    def of(cls, noise: Noise | float, n_sensors: int) -> Evidence:
-        """From known noise, or from a first guess of one flip rate."""
+    def of(cls, noise: Noise | float, n_sensors: int) -> CellWeights:
+        """The weights under known noise, or under a first guess of one flip rate."""
         known = isinstance(noise, Noise)
         false_alarm, miss = noise.rates(n_sensors) if isinstance(noise, Noise) else Noise.flips(noise).rates(n_sensors)
         return cls(np.maximum(false_alarm, LEAST), np.maximum(miss, LEAST), known)
 
     @property
     def one(self) -> NDArray[np.float64]:
-        """How much a covered sensor that shows 1 speaks for the sources that are on."""
+        """By how many nats a covered sensor that shows 1 speaks for the active sources: (n_sensors,)."""
         return np.log1p(-self.miss) - np.log(self.false_alarm)
 
     @property
     def zero(self) -> NDArray[np.float64]:
-        """The same for one that shows 0: negative."""
+        """The same for a covered sensor that shows 0, so negative: (n_sensors,)."""
         return np.log(self.miss) - np.log1p(-self.false_alarm)
 
     @property
     def flip_rate(self) -> float:
-        """Both rates averaged over the sensors."""
+        """The mean of both rates over all sensors."""
         return float(np.mean(self.false_alarm) + np.mean(self.miss)) / 2
 
     @property
     def hopeless(self) -> float:
-        """A gain from which a source does not become useful, whatever else is switched on."""
-        return 2.5 * float(np.mean(self.zero)) - 3.0
+        """The gain below which a source does not become useful, whatever else is switched on."""
+        return HOPELESS_ZEROS * float(np.mean(self.zero)) - HOPELESS_NATS
 
-    def with_rate(self, rate: float) -> Evidence:
-        """With this flip rate, unless the noise is known."""
+    def with_flip_rate(self, flip_rate: float) -> CellWeights:
+        """The weights under this flip rate, unless the noise is known."""
         if self.known:
             return self
-        return Evidence.of(float(np.clip(rate, LEAST, MOST)), self.miss.size)
+        return CellWeights.of(float(np.clip(flip_rate, LEAST, MOST)), self.miss.size)
 
 
-ENOUGH_CELLS = 1000.0  # covered cells from which on they tell the flip rate
+ENOUGH_CELLS = 1000.0  # covered cells that determine the flip rate
+HALF = 0.5  # added to a count, and 1 to its total: a share is then never 0 or 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explained:
-    """The sources that were on in each row."""
+    """A table, a pool of sources, and which of them were on in each row."""
 
     table: RowTable
     pool: RowPool
-    evidence: Evidence
+    cell_weights: CellWeights
     activity: Activity
     n_jobs: int
 
@@ -81,7 +83,7 @@ class Explained:
         return self._by_source(np.ones(self.activity.loss.size))
 
     def losses(self) -> Numbers:
-        """What the rows of each source would lose without it, others stepping in, by weight."""
+        """What the rows of each source would lose without it, with others in its place, by weight."""
         return self._by_source(self.activity.loss)
 
     def _by_source(self, values: Numbers) -> Numbers:
@@ -94,25 +96,25 @@ class Explained:
         return turned(self.activity.active, self.pool.size)
 
     def gain(self, rows: NDArray[np.int64]) -> float:
-        """What the active sources gain in these rows against none, by weight."""
+        """What the active sources gain in these rows compared with no source, by weight."""
         return float(self.table.cells.weights[rows] @ self.activity.gain[rows])
 
-    def objective(self, price: Price) -> float:
-        """The two-part code of the table, relative to no source at all: the higher, the better."""
+    def objective(self, cost: Cost) -> float:
+        """How much shorter a two-part code of the table is than with no source at all: the higher, the better."""
         silence = self.table.n_samples * np.log1p(-self.pool.probability).sum()
-        return self.gain(self.table.rows) + float(silence - price(self.pool.widths).sum())
+        return self.gain(self.table.rows) + float(silence - cost(self.pool.widths).sum())
 
-    def score(self, price: Price) -> float:
-        """The same and the code of the cells under no source, at the flip rate of all cells; compares noise rates."""
-        ones, seen, covered = self.table.ones(), self.table.times_seen(), self.coverage()
+    def score(self, cost: Cost) -> float:
+        """The objective plus the code of the cells without sources, at the flip rate of all cells: compares noise."""
+        ones, observed, covered = self.table.ones(), self.table.times_seen(), self.coverage()
         n_wrong = float((ones - covered.ones + covered.zeros).sum())
-        evidence = self.evidence.with_rate(n_wrong / max(1.0, float(seen.sum())))
-        rate = evidence.false_alarm
-        silent = float(ones @ np.log(rate) + (seen - ones) @ np.log1p(-rate))
-        return self._valued(self.pool, evidence).objective(price) + silent
+        cell_weights = self.cell_weights.with_flip_rate(n_wrong / max(1.0, float(observed.sum())))
+        flip_rate = cell_weights.false_alarm
+        silent = float(ones @ np.log(flip_rate) + (observed - ones) @ np.log1p(-flip_rate))
+        return self._valued(self.pool, cell_weights).objective(cost) + silent
 
     def coverage(self) -> Coverage:
-        """What is covered, and what is left unexplained."""
+        """The covered ones and zeros of each sensor, and the ones left unexplained in each row."""
 
         def cover(rows: NDArray[np.int64]) -> Coverage:
             return cover_rows(rows, self.table.cells, self.pool.columns, self.activity.active, self.table.n_sensors)
@@ -122,42 +124,42 @@ class Explained:
         return Coverage(left, sum(part.ones for part in parts), sum(part.zeros for part in parts))  # type: ignore[arg-type]
 
     def sources(self) -> Sources:
-        """The sources as the kernels want them."""
-        return self.pool.sources(self.evidence.one, self.evidence.zero)
+        """The sources in the form that the kernels take."""
+        return self.pool.sources(self.cell_weights.one, self.cell_weights.zero)
 
     def decoded(self) -> Explained:
-        """Decoded from scratch, then with the probabilities and the flip rate that the new activity suggests.
+        """All rows decoded from scratch, then with the probabilities and the flip rate that the new activity suggests.
 
         Sources that are never on are left out, except known ones.
         """
-        activity = decode(self.table, self.sources(), self.evidence, self.table.rows, n_jobs=self.n_jobs)
+        activity = decode(self.table, self.sources(), self.cell_weights, self.table.rows, n_jobs=self.n_jobs)
         return replace(self, activity=activity)._without_unused().updated()
 
     def updated(self) -> Explained:
         """The same activity, with the probabilities and the flip rate that it suggests."""
-        shares = (self.n_on() + 0.5) / (self.table.n_samples + 1)
-        pool, evidence, covered = self.pool.with_probability(shares), self.evidence, self.coverage()
+        shares = (self.n_on() + HALF) / (self.table.n_samples + 1)
+        pool, cell_weights, covered = self.pool.with_probability(shares), self.cell_weights, self.coverage()
         n_cells = float(covered.ones.sum() + covered.zeros.sum())
         if n_cells >= ENOUGH_CELLS:
-            evidence = evidence.with_rate((float(covered.zeros.sum()) + 0.5) / (n_cells + 1))
-        return self._valued(pool, evidence)
+            cell_weights = cell_weights.with_flip_rate((float(covered.zeros.sum()) + HALF) / (n_cells + 1))
+        return self._valued(pool, cell_weights)
 
-    def _valued(self, pool: RowPool, evidence: Evidence) -> Explained:
-        """The same activity, with other probabilities and another noise."""
-        sources, active = pool.sources(evidence.one, evidence.zero), self.activity.active
+    def _valued(self, pool: RowPool, cell_weights: CellWeights) -> Explained:
+        """The same activity, with other probabilities and other noise."""
+        sources, active = pool.sources(cell_weights.one, cell_weights.zero), self.activity.active
 
         def gain(rows: NDArray[np.int64]) -> Numbers:
             return gain_of_rows(rows, self.table.cells, sources, active)
 
         gains = np.concatenate(list(in_threads(gain, ranges(self.table.rows), self.n_jobs)))
-        return replace(self, pool=pool, evidence=evidence, activity=self.activity._replace(gain=gains))
+        return replace(self, pool=pool, cell_weights=cell_weights, activity=self.activity._replace(gain=gains))
 
     def _without_unused(self) -> Explained:
         used = (np.bincount(self.activity.active.items, minlength=self.pool.size) > 0) | self.pool.fixed
         return self if used.all() else self.keeping(np.flatnonzero(used))
 
     def keeping(self, chosen: NDArray[np.int64]) -> Explained:
-        """Only with the chosen sources; the others must not be on anywhere."""
+        """The same with only the chosen sources; the others must not be on in any row."""
         number = np.full(self.pool.size, -1, np.int32)
         number[chosen] = np.arange(chosen.size, dtype=np.int32)
         active = self.activity.active
@@ -165,7 +167,7 @@ class Explained:
         return replace(self, pool=self.pool.kept(chosen), activity=activity)
 
     def with_rows(self, rows: NDArray[np.int64], new: Activity) -> Explained:
-        """With another activity in these rows."""
+        """The same with another activity in these rows."""
         old = self.activity
         active, loss = spliced(old.active, old.loss, rows, new.active, new.loss)
         gain = old.gain.copy()
@@ -176,16 +178,16 @@ class Explained:
 def decode(
     table: RowTable,
     sources: Sources,
-    evidence: Evidence,
+    cell_weights: CellWeights,
     rows: NDArray[np.int64],
     before: Lists | None = None,
     n_jobs: int = 1,
 ) -> Activity:
-    """Which sources were on in these rows, from scratch or starting from an earlier activity of all rows."""
+    """Which sources were on in these rows, found from scratch or from an earlier activity of all rows."""
     warm = before if before is not None else Lists(np.zeros(1, np.int64), np.empty(0, np.int32))
 
     def task(part: NDArray[np.int64]) -> Activity:
-        return decode_rows(part, table.cells, sources, evidence.hopeless, warm, before is not None)
+        return decode_rows(part, table.cells, sources, cell_weights.hopeless, warm, before is not None)
 
     parts = list(in_threads(task, ranges(rows), n_jobs))
     return Activity(
@@ -195,9 +197,9 @@ def decode(
     )
 
 
-def unexplained(table: RowTable, evidence: Evidence, pool: RowPool, n_jobs: int) -> Explained:
+def unexplained(table: RowTable, cell_weights: CellWeights, pool: RowPool, n_jobs: int) -> Explained:
     """The table with no source on in any row yet."""
     nothing = Activity(
         Lists(np.zeros(table.n_rows + 1, np.int64), np.empty(0, np.int32)), np.empty(0), np.zeros(table.n_rows)
     )
-    return Explained(table, pool, evidence, nothing, n_jobs)
+    return Explained(table, pool, cell_weights, nothing, n_jobs)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bica.estimate.candidates import from_rows
 from bica.estimate.costs import cost_by_size
 from bica.estimate.lattice.errors import noise_report, standard_errors
+from bica.estimate.lattice.learn import LOWEST_FLIPS
 from bica.estimate.lattice.refit import BetaPrior, Refit, refit
 from bica.estimate.lattice.search import Start
 from bica.estimate.lattice.surface import NoiseShape
@@ -81,7 +82,7 @@ class RowTask:
 
     def _shape(self) -> NoiseShape:
         n_sensors, given = self.cells.n_sensors, self.settings.noise
-        lowest = 0.01 / max(1.0, self.cells.n_samples * n_sensors)  # changes no estimate, and keeps rows possible
+        lowest = LOWEST_FLIPS / max(1.0, self.cells.n_samples * n_sensors)
         if isinstance(given, Noise):
             return NoiseShape.known(given.of_sensors(self.table.places).at_least(lowest), n_sensors)
         return NoiseShape.shared_flips(n_sensors, lowest)

@@ -1,4 +1,4 @@
-"""Dropping sources that do not pay for themselves, after trying what rows are worth without them."""
+"""Dropping sources that do not pay for themselves, after decoding their rows without them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.estimate.rows.explained import Explained, decode
-from bica.estimate.rows.pool import Numbers, Price
+from bica.estimate.rows.pool import Cost, Numbers
 from bica.kernels.rows.decoding import Activity
 from bica.kernels.rows.gains import Sources
 from bica.kernels.rows.lists import Lists, taken
@@ -17,7 +17,7 @@ from bica.threads import in_threads
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowTrial:
-    """What became of some rows, and how much more they are worth than before."""
+    """Some rows decoded with other sources, and how much they gained by it."""
 
     rows: NDArray[np.int64]
     activity: Activity
@@ -25,17 +25,17 @@ class RowTrial:
 
 
 def try_rows(state: Explained, sources: Sources, rows: NDArray[np.int64], *, warm: bool = False) -> RowTrial:
-    """Decode these rows with other sources than those of ``state``, from its activity on if ``warm``."""
+    """These rows decoded with other sources than those of ``state``, starting from its activity if ``warm``."""
     before = state.activity.active if warm else None
-    activity = decode(state.table, sources, state.evidence, rows, before)
+    activity = decode(state.table, sources, state.cell_weights, rows, before)
     gained = float(state.table.cells.weights[rows] @ activity.gain) - state.gain(rows)
     return RowTrial(rows, activity, gained)
 
 
-def without(sources: Sources, forbidden: NDArray[np.int64] | list[int]) -> Sources:
-    """The same sources, some of which are never on."""
+def without(sources: Sources, gone: NDArray[np.int64] | list[int]) -> Sources:
+    """The same sources, of which those that are gone are never on."""
     log_odds = sources.log_odds.copy()
-    log_odds[forbidden] = -np.inf
+    log_odds[gone] = -np.inf
     return sources._replace(log_odds=log_odds)
 
 
@@ -44,20 +44,21 @@ def some_of(rows: NDArray[np.int64], n_most: int) -> NDArray[np.int64]:
     return rows[:: rows.size // n_most] if rows.size > 2 * n_most else rows
 
 
-DOUBT, MARGIN = 1.5, 25.0  # decoding overrates what a source is worth: up to here a closer look is taken
-BATCHES = 20
+# Decoding overrates what a source is worth: it is in doubt if its loss is below DOUBT times its cost plus MARGIN nats.
+DOUBT, MARGIN = 1.5, 25.0
+BATCHES = 20  # of sources dropped together, at most
 
 
-def pruned(state: Explained, price: Price, least: float) -> Explained:
-    """Without the sources whose rows are explained by others at less than their price, or that are on too seldom.
+def pruned(state: Explained, cost: Cost, least: float) -> Explained:
+    """The state without sources that are on too seldom, or whose rows other sources explain at less than their cost.
 
-    Decoding tells what every source is worth if others step in; only those in doubt are tried again. Sources that
-    step in for each other never go together: what is left is looked at again.
+    Decoding also gives what every source is worth if others step in; only sources in doubt are tried again. Sources
+    that step in for each other are never dropped together: after each batch, the rest is checked again.
     """
     state = _dropped(state, np.flatnonzero((state.n_on() < least) & ~state.pool.fixed))
     checked = np.zeros(state.pool.size, bool)
     for _ in range(BATCHES):
-        saved = _savings(state, price)
+        saved = _savings(state, cost)
         doubtful = np.flatnonzero((state.losses() < DOUBT * saved + MARGIN) & ~state.pool.fixed & ~checked)
         trials = _trials(state, doubtful)
         useless = [k for k, trial in enumerate(trials) if -trial.gained < saved[doubtful[k]]]
@@ -70,9 +71,9 @@ def pruned(state: Explained, price: Price, least: float) -> Explained:
     return state
 
 
-def _savings(state: Explained, price: Price) -> Numbers:
-    """What dropping each source saves: its code, and the rows in which it was to be off."""
-    savings: Numbers = price(state.pool.widths) - state.table.n_samples * np.log1p(-state.pool.probability)
+def _savings(state: Explained, cost: Cost) -> Numbers:
+    """What dropping each source saves: its code, and that of being off in the other rows."""
+    savings: Numbers = cost(state.pool.widths) - state.table.n_samples * np.log1p(-state.pool.probability)
     return savings
 
 
@@ -92,7 +93,7 @@ def _of(lists: Lists, k: int) -> NDArray[np.int64]:
 def _independent(
     state: Explained, doubtful: NDArray[np.int64], trials: list[RowTrial], useless: list[int]
 ) -> NDArray[np.int64]:
-    """Those of the useless sources that can go at once: the smallest first, none that another one leans on."""
+    """The useless sources that can be dropped together: the smallest first, and none that stepped in for another."""
     size = state.n_on() * state.pool.widths
     gone: set[int] = set()
     needed: set[int] = set()
@@ -105,18 +106,18 @@ def _independent(
 
 
 def _stepping_in(state: Explained, trial: RowTrial) -> set[int]:
-    """Sources that are on more often than before."""
+    """The sources that are on more often than before."""
     before = np.bincount(taken(state.activity.active, trial.rows).items, minlength=state.pool.size)
     after = np.bincount(trial.activity.active.items, minlength=state.pool.size)
     return set(np.flatnonzero(after > before).tolist())
 
 
 def _dropped(state: Explained, gone: NDArray[np.int64]) -> Explained:
-    """Without these sources; their rows are decoded again."""
+    """The state without these sources, their rows decoded again."""
     if not gone.size:
         return state
     rows_of = state.rows_of()
     rows = np.unique(np.concatenate([_of(rows_of, source) for source in gone.tolist()]))
     before = state.activity.active
-    activity = decode(state.table, without(state.sources(), gone), state.evidence, rows, before, state.n_jobs)
+    activity = decode(state.table, without(state.sources(), gone), state.cell_weights, rows, before, state.n_jobs)
     return state.with_rows(rows, activity).keeping(np.setdiff1d(np.arange(state.pool.size), gone))

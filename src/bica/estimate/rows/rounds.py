@@ -1,19 +1,19 @@
-"""Learning sources of any width from rows: births, decoding, votes, repair and pruning, until nothing changes."""
+"""Learning sources of any width from rows: births, decoding, votes, repairs and pruning, until nothing changes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bica.errors import SettingError
 from bica.estimate.rows.births import births, has_few_rows
-from bica.estimate.rows.explained import Evidence, Explained, decode, unexplained
+from bica.estimate.rows.explained import CellWeights, Explained, decode, unexplained
 from bica.estimate.rows.pool import (
     Column,
+    Cost,
     Forbidden,
     Numbers,
-    Price,
     RowPool,
     RowTable,
     as_columns,
@@ -26,15 +26,17 @@ from bica.estimate.rows.soft import SoftRefit, soft_refit
 from bica.kernels.rows.votes import vote_columns
 from bica.model.noise import Noise
 from bica.progress import report
-from bica.threads import n_cores
+
+LEAST_VARIANCE = 0.1  # of a number of false alarms, in rows squared: a single 1 must not look like a clear excess
+RAREST_LONE, MOST_FREQUENT_LONE = 1e-6, 0.999  # probability of a lone source
 
 
 def lone_sources(state: Explained, least: float, forbidden: Forbidden | None = None) -> RowPool:
-    """A source for every sensor that is on, where nothing reaches it, clearly more often than false alarms explain."""
-    table, evidence, covered = state.table, state.evidence, state.coverage()
+    """A source for every sensor that, where no source covers it, is on clearly more often than false alarms explain."""
+    table, cell_weights, covered = state.table, state.cell_weights, state.coverage()
     free = np.maximum(table.times_seen() - covered.ones - covered.zeros, 0.0)
-    ones, expected = table.ones() - covered.ones, free * evidence.false_alarm
-    z = (ones - expected) / np.sqrt(np.maximum(expected * (1 - evidence.false_alarm), 0.1))
+    ones, expected = table.ones() - covered.ones, free * cell_weights.false_alarm
+    z = (ones - expected) / np.sqrt(np.maximum(expected * (1 - cell_weights.false_alarm), LEAST_VARIANCE))
     clear = 0.5 * z**2 > 2 * np.log(table.n_sensors) + 0.5 * np.log(table.n_samples)
     have = set(as_columns(state.pool.columns))
     new = [
@@ -42,22 +44,22 @@ def lone_sources(state: Explained, least: float, forbidden: Forbidden | None = N
         for i in np.flatnonzero((z > 0) & clear & (ones - expected >= least)).tolist()
         if (i,) not in have and not (forbidden and forbidden((i,)))
     ]
-    rate = ones[new] / np.maximum(free[new], 1.0)
-    chances = (rate - evidence.false_alarm[new]) / (1 - evidence.false_alarm[new] - evidence.miss[new])
-    return RowPool.of([(i,) for i in new], np.clip(chances, 1e-6, 0.999).tolist())
+    share = ones[new] / np.maximum(free[new], 1.0)
+    probability = (share - cell_weights.false_alarm[new]) / (1 - cell_weights.false_alarm[new] - cell_weights.miss[new])
+    return RowPool.of([(i,) for i in new], np.clip(probability, RAREST_LONE, MOST_FREQUENT_LONE).tolist())
 
 
-SHARE = 0.7  # of log(n_sensors), the price of a sensor in a column
+SHARE = 0.7  # of log(n_sensors): what a sensor must gain to be in a column
 
 
 def voted(state: Explained, forbidden: Forbidden | None = None) -> RowPool:
-    """The sources with the sensors that their rows vote for: fragments grow and supersets shrink; equal ones merge."""
+    """The sources with the sensors that their rows vote for: fragments grow, supersets shrink, equal ones merge."""
     table, pool = state.table, state.pool
     covered = state.coverage()
     free = 1 - (covered.ones + covered.zeros) / table.n_samples
     columns = vote_columns(
-        pool.columns, state.sources().reaching, state.rows_of(), pool.fixed, table.cells, table.words, table.seen,
-        covered.unexplained, free, state.evidence.one, state.evidence.zero, SHARE * np.log(table.n_sensors),
+        pool.columns, state.sources().reaching, state.rows_of(), pool.fixed, table.cells, table.words, table.observed,
+        covered.unexplained, free, state.cell_weights.one, state.cell_weights.zero, SHARE * np.log(table.n_sensors),
     )  # fmt: skip
     if forbidden:
         pairs = zip(as_columns(pool.columns), as_columns(columns), strict=True)
@@ -70,21 +72,22 @@ def same_columns(left: RowPool, right: RowPool) -> bool:
     return set(as_columns(left.columns)) == set(as_columns(right.columns))
 
 
-VOTES = 3  # decoding and voting in turn, at most so often a round
+VOTES = 3  # in a round, at most, with decoding in between
+USUAL_ROWS, FEWEST_ROWS = 3.0, 1.0  # that a source needs, usually and in tables of few distinct rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowSettings:
-    """How hard to try."""
+    """How long to search, and what a source must be."""
 
     most_rounds: int = 12
-    first_rows: int = 12_000  # with more than twice as many rows, so many come first
-    n_burnt: int = 5
-    n_used: int = 10
+    first_rows: int = 12_000  # a table of more than twice as many is learned from so many first
+    n_burnt: int = 5  # sweeps before those that are averaged
+    n_used: int = 10  # sweeps that are averaged
     least_rows: float | None = None  # rows that a source needs; None: 3, or 1 if there are few distinct rows
-    price: Price | None = None  # None: the two-part code
+    cost: Cost | None = None  # None: the two-part code
     forbidden: Forbidden | None = None
-    n_jobs: int = field(default_factory=n_cores)
+    n_jobs: int = 1  # threads
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,11 +111,11 @@ def row_rounds(
     rng: np.random.Generator,
     settings: RowSettings | None = None,
 ) -> RowFit:
-    """Learn the sources behind ``table``, from ``start`` on, which may be empty.
+    """The sources behind ``table``, learned from ``start`` on, which may be empty.
 
     ``noise`` is known, or a number: the first guess of one unknown flip rate. Fixed sources of ``start`` stay as they
-    are. Ctrl-C keeps the best so far. Time goes with the ones of the rows and the sources that share sensors with them,
-    memory with the ones and the activations; threads change nothing but the time.
+    are. Ctrl-C keeps the best so far. Time grows with the ones of the rows and the sources that share their sensors,
+    memory with the ones and the activations; threads change only the time.
 
     >>> from bica.data.patterns import PatternCounts
     >>> rng = np.random.default_rng(0)
@@ -126,7 +129,7 @@ def row_rounds(
         raise SettingError(f"a source to start from reaches sensor {start.columns.items.max()} of {table.n_sensors}")
     rounds = Rounds(table, settings or RowSettings(), rng)
     try:
-        return rounds.run(start, Evidence.of(noise, table.n_sensors))
+        return rounds.run(start, CellWeights.of(noise, table.n_sensors))
     except KeyboardInterrupt:
         best = rounds.best or (rounds.first.best if rounds.first else None)
         if best is None:
@@ -141,32 +144,32 @@ class Rounds:
         self.table = table
         self.settings = settings
         self.rng = rng
-        self.price = settings.price or two_part_code(table.n_sensors, table.n_samples)
-        usual = 1.0 if has_few_rows(table) else 3.0
+        self.cost = settings.cost or two_part_code(table.n_sensors, table.n_samples)
+        usual = FEWEST_ROWS if has_few_rows(table) else USUAL_ROWS
         self.least = usual if settings.least_rows is None else settings.least_rows
         self.first: Rounds | None = None  # on some of the rows, if there are many
         self.best: Explained | SoftRefit | None = None
         self.highest = -np.inf
         self.converged = False
 
-    def run(self, start: RowPool, evidence: Evidence) -> RowFit:
-        """All of it: rounds on some rows, rounds on all, the refit."""
+    def run(self, start: RowPool, cell_weights: CellWeights) -> RowFit:
+        """The fit: rounds on some of the rows, rounds on all, then the refit."""
         n_first = self.settings.first_rows
         if self.table.n_samples > 2 * n_first:
-            settings = replace(self.settings, price=self.price)
+            settings = replace(self.settings, cost=self.cost)
             self.first = Rounds(self.table.sample(n_first, self.rng), settings, self.rng)
-            found = self.first.settle(start, evidence)
-            start, evidence = found.pool, found.evidence
-        state = self.settle(start, evidence)
-        if not evidence.known and has_few_rows(self.table):  # too few cells to find the rate on the way
-            exact = self.settle(start, evidence.with_rate(0.0))
-            state = max(state, exact, key=lambda found: found.score(self.price))
+            found = self.first.settle(start, cell_weights)
+            start, cell_weights = found.pool, found.cell_weights
+        state = self.settle(start, cell_weights)
+        if not cell_weights.known and has_few_rows(self.table):  # too few cells to find the flip rate in passing
+            exact = self.settle(start, cell_weights.with_flip_rate(0.0))
+            state = max(state, exact, key=lambda found: found.score(self.cost))
         self.best = self._refitted(state)
         return self.fit_of(self.best, interrupted=False)
 
-    def settle(self, start: RowPool, evidence: Evidence) -> Explained:
-        """Rounds until the columns stay the same."""
-        state = self._noted(unexplained(self.table, evidence, start.merged(), self.settings.n_jobs).decoded())
+    def settle(self, start: RowPool, cell_weights: CellWeights) -> Explained:
+        """The state after rounds that end when the columns stay the same."""
+        state = self._noted(unexplained(self.table, cell_weights, start.merged(), self.settings.n_jobs).decoded())
         self.converged = False
         for _ in range(self.settings.most_rounds):
             before = state.pool
@@ -177,22 +180,22 @@ class Rounds:
         return state
 
     def _noted(self, state: Explained) -> Explained:
-        """Tell how far the rounds are, and remember the best."""
-        objective = state.objective(self.price)
+        """The same state; progress is reported, and the best state remembered."""
+        objective = state.objective(self.cost)
         if objective > self.highest or self.best is None:
             self.best, self.highest = state, objective
         report("sources", state.pool.size, None)
         return state
 
     def _round(self, state: Explained) -> Explained:
-        born = births(state, self.price, self.least, self.rng, self.settings.forbidden)
+        born = births(state, self.cost, self.least, self.rng, self.settings.forbidden)
         if born.size:
             state = self._noted(replace(state, pool=state.pool.plus(born)).decoded())
         state = self._voted(state, VOTES)
-        mended = repaired(state, self.price, self.settings.forbidden)
+        mended = repaired(state, self.cost, self.settings.forbidden)
         if mended is not None:
             state = self._voted(self._noted(mended.decoded()), 1)
-        fewer = pruned(state, self.price, self.least)
+        fewer = pruned(state, self.cost, self.least)
         if fewer.pool.size < state.pool.size or mended is not None:
             fewer = self._voted(self._noted(fewer.decoded()), 1)
         return fewer
@@ -206,7 +209,7 @@ class Rounds:
         return state
 
     def _refitted(self, state: Explained) -> SoftRefit:
-        """Soft refit; lone sources need its flip rate, and join a second one."""
+        """A soft refit, whose flip rate shows which lone sources there are, and a second one with them."""
         settings = self.settings
         refit = soft_refit(state, (settings.n_burnt + 1) // 2, 2, self.rng)
         self.best = refit
@@ -215,14 +218,14 @@ class Rounds:
         return soft_refit(state, settings.n_burnt, settings.n_used, self.rng)
 
     def fit_of(self, found: Explained | SoftRefit, *, interrupted: bool) -> RowFit:
-        """The result as a value; one more decoding tells what it is worth."""
+        """The result as a value; all rows are decoded once more for its objective."""
         state = found.state if isinstance(found, SoftRefit) else found
         probability = state.pool.probability
         n_on = found.n_on if isinstance(found, SoftRefit) else probability * self.table.n_samples
         error = found.probability_error if isinstance(found, SoftRefit) else np.full(state.pool.size, np.nan)
-        activity = decode(self.table, state.sources(), state.evidence, self.table.rows, n_jobs=self.settings.n_jobs)
-        objective = replace(state, table=self.table, activity=activity).objective(self.price)
+        activity = decode(self.table, state.sources(), state.cell_weights, self.table.rows, n_jobs=self.settings.n_jobs)
+        objective = replace(state, table=self.table, activity=activity).objective(self.cost)
         columns = tuple(as_columns(state.pool.columns))
         converged = self.converged and not interrupted
-        flip_rate = state.evidence.flip_rate
+        flip_rate = state.cell_weights.flip_rate
         return RowFit(columns, probability, error, n_on, flip_rate, objective, converged, interrupted)

@@ -1,5 +1,6 @@
 """Learning from rows that are consecutive slots, in which sources stay on for a while."""
 
 from bica.estimate.temporal.learn import LearnedInTime, learn_in_time, stays_in_time
+from bica.estimate.temporal.search import Bounds
 
-__all__ = ["LearnedInTime", "learn_in_time", "stays_in_time"]
+__all__ = ["Bounds", "LearnedInTime", "learn_in_time", "stays_in_time"]

@@ -1,4 +1,4 @@
-"""Learn sources from consecutive slots, starting from what the rows tell without their order."""
+"""Learning sources from consecutive slots, starting from a model learned from the rows without their order."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from numpy.typing import NDArray
 
 from bica.data.chunks import MISSING
 from bica.data.rows import Rows
-from bica.estimate.temporal.search import FIRST_STAY, TimeSearch
+from bica.estimate.temporal.search import FIRST_STAY, Bounds, TimeSearch
 from bica.estimate.temporal.state import MOST, NEVER_ZERO, ChainedSources, TemporalState
 from bica.kernels.bits import Words
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture, in_order
 
-SLOTS_OF_STAYS = 4096
-ROUNDING = 1e-9  # 0.9 and 9 slots belong together, though 1 - 0.9 is a little below 0.1
+SLOTS_OF_STAYS = 4096  # the first ones, enough for a rough mean stay
+ROUNDING = 1e-9  # a probability of 0.9 needs stays of 9 slots, although 1 - 0.9 is a little below 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearnedInTime:
-    """The sources that consecutive slots ask for."""
+    """The sources learned from consecutive slots."""
 
     model: OrMixture  # sources by falling probability, then by columns
     persistence: NDArray[np.float64]  # (n_sources,), the mean number of slots that each source stays on
@@ -35,15 +35,16 @@ def learn_in_time(
     observed: Words | None = None,
     *,
     noise: Noise | None = None,
+    bounds: Bounds | None = None,
     n_jobs: int | None = None,
 ) -> LearnedInTime:
     """Revise a model that was learned from rows without their order, when the rows are consecutive slots.
 
-    Two things go wrong without the order. Two independent sources that happen to be on together stay so for a while,
-    which looks like many coincidences, so a third source is seen behind them. And a rare source of a single sensor
-    hides among flips, which come and go from slot to slot while the source stays. Here every source is a chain, and
-    is there if it raises the likelihood of the whole course by more than its cost. ``noise`` None: one flip rate is
-    found with the sources. A round takes some m² + n² passes over the rows for m sensors and n sources.
+    Two things go wrong without the order. Two independent sources that happen to be on together stay so for a while;
+    that looks like many coincidences, so a third source is inferred. And a rare source of a single sensor is lost among
+    flips, which come and go from slot to slot while the source stays. Here every source is a chain, and is kept if it
+    raises the likelihood of all slots by more than its cost. If ``noise`` is None, one flip rate is estimated with the
+    sources. A round takes about m² + n² passes over the rows for m sensors and n sources.
 
     >>> from bica.data.chunks import packed
     >>> from bica.simulate import markov_activity
@@ -53,7 +54,7 @@ def learn_in_time(
     >>> found.model.mixing.astype(int).tolist(), found.persistence.round().tolist()
     ([[0, 1], [1, 1], [1, 0]], [6.0, 5.0])
     """
-    search = TimeSearch(_state(start, words, observed, noise), n_jobs)
+    search = TimeSearch(_state(start, words, observed, noise), bounds or Bounds(), n_jobs)
     search.run()
     return _learned(start, search)
 
@@ -61,8 +62,8 @@ def learn_in_time(
 def stays_in_time(model: OrMixture, words: Words, observed: Words | None = None) -> NDArray[np.float64]:
     """For how many slots on average each source of a given model stays on: (n_sources,).
 
-    Quicker and rougher than ``learn_persistence`` where many sources are connected: a few neighbours at a time, and at
-    most the first 4096 slots.
+    Where many sources are connected this is faster and rougher than ``learn_persistence``: it takes a few neighbours at
+    a time, and at most the first 4096 slots.
 
     >>> from bica.data.chunks import packed
     >>> rows = np.tile([[0]] * 18 + [[1]] * 3, (50, 1)).astype(bool)
@@ -82,8 +83,8 @@ def stays_in_time(model: OrMixture, words: Words, observed: Words | None = None)
 def _state(start: OrMixture, words: Words, observed: Words | None, noise: Noise | None) -> TemporalState:
     cells = Rows.of_words(words, observed, start.n_sensors).cells(start.n_sensors)
     always = start.mixing[:, start.probability == 1].any(axis=1)
-    cells[:, always] = MISSING  # under a source that is always on, others do not show
-    first = Noise.flips(_share_of_flips(start)) if noise is None else noise
+    cells[:, always] = MISSING  # a source that is always on hides all others
+    first = Noise.flips(_mean_flip_rate(start)) if noise is None else noise
     return TemporalState(cells, _chained(start, _moving(start)), first, known_noise=noise is not None)
 
 
@@ -92,22 +93,25 @@ def _moving(model: OrMixture) -> NDArray[np.bool_]:
 
 
 def _chained(start: OrMixture, moving: NDArray[np.bool_]) -> ChainedSources:
-    chance = np.minimum(start.probability[moving], MOST / 2)
-    return ChainedSources(start.mixing[:, moving].copy(), chance, FIRST_STAY / (1 - chance))
+    probability = np.minimum(start.probability[moving], MOST / 2)
+    return ChainedSources(start.mixing[:, moving].copy(), probability, FIRST_STAY / (1 - probability))
 
 
-def _share_of_flips(model: OrMixture) -> float:
+def _mean_flip_rate(model: OrMixture) -> float:
     return max(float(np.mean(model.noise.rates(model.n_sensors))) if model.n_sensors else 0.0, NEVER_ZERO)
 
 
 def _learned(start: OrMixture, search: TimeSearch) -> LearnedInTime:
-    always = np.flatnonzero(start.probability == 1)
+    still = np.flatnonzero(~_moving(start))  # always on, or known but never on
     found = search.state.sources
+    mixing = np.hstack([start.mixing[:, still], found.mixing])
+    named = {column.tobytes(): name for column, name in zip(start.mixing.T, start.names, strict=True)}
     model = OrMixture(
-        np.hstack([start.mixing[:, always], found.mixing]),
-        np.concatenate([np.ones(always.size), found.probability]),
+        mixing,
+        np.concatenate([start.probability[still], found.probability]),
         search.state.noise,
         sensors=start.sensors,
+        names=[named.get(column.tobytes()) for column in mixing.T],
     )
-    stay = np.concatenate([np.full(always.size, np.inf), found.stay])
+    stay = np.concatenate([np.where(start.probability[still] == 1, np.inf, 1.0), found.stay])
     return LearnedInTime(*in_order(model, stay), search.converged, search.interrupted)

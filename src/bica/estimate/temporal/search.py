@@ -1,7 +1,8 @@
-"""Which sources the slots ask for: what does not pay is dropped, what pays is added, until neither helps."""
+"""The search in time: sources that do not pay are dropped and those that pay are added, until neither helps."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -16,9 +17,9 @@ Column = NDArray[np.bool_]
 
 
 def candidates(mixing: NDArray[np.bool_]) -> list[Column]:
-    """Single sensors and pairs; every column with one sensor more or less; what two overlapping columns make together.
+    """Columns to try: single sensors, pairs, present columns with one sensor more or less, and combinations of two.
 
-    The order depends on the columns alone. There are some (m² + n²) / 2 + m n of them for m sensors and n sources.
+    The order depends on the columns alone. There are at most some m² / 2 + m n + 2 n² for m sensors and n sources.
 
     >>> mixing = np.array([[1, 1, 0], [0, 1, 1]], dtype=bool).T  # the sources {0, 1} and {1, 2}
     >>> [np.flatnonzero(column).tolist() for column in candidates(mixing)]
@@ -35,29 +36,47 @@ def candidates(mixing: NDArray[np.bool_]) -> list[Column]:
     return [column for name, column in distinct.items() if name not in present]
 
 
-FIRST_CHANCE, FIRST_STAY = 0.01, 3.0  # of a candidate; its own are found if it looks promising
-GLANCE, LOOK = 4, 6  # neighbours whose course is summed over with a candidate's
-PROMISING, MARGIN = 6, 20.0  # candidates that get a closer look, and how far below the cost they may seem
+FIRST_PROBABILITY, FIRST_STAY = 0.01, 3.0  # of a candidate, the stay in slots; both are fitted if it looks promising
+GLANCE, LOOK = 4, 6  # neighbours whose courses are summed over, at first sight and in a closer look
+PROMISING, MARGIN = 6, 20.0  # candidates that get a closer look, and how many nats they may fall short of their cost
 STEPS = 5  # of expectation and maximisation for a promising candidate
 MOST_ROUNDS = 30
+LEAST_SLOTS = 2  # so that the log of the slots is positive
 
-Found = tuple[float, ChainedSources]  # what a source gains beyond its cost, and the source
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounds:
+    """What the user knows: sources that stay, and sets of sensors that no new source may contain."""
+
+    kept: tuple[Column, ...] = ()
+    forbidden: tuple[Column, ...] = ()
+
+    def keeps(self, column: Column) -> bool:
+        """Whether this source may not be dropped."""
+        return any(np.array_equal(column, known) for known in self.kept)
+
+    def allows(self, column: Column) -> bool:
+        """Whether this source may be added."""
+        return not any((column | ~together).all() for together in self.forbidden)
+
+
+GainedSource = tuple[float, ChainedSources]  # what a source gains beyond its cost, and the source
 
 
 class TimeSearch:
-    """Exchange sources until the penalised likelihood of all slots rises no more.
+    """A search that exchanges sources until the penalised likelihood of all slots rises no more.
 
-    Each source is weighed with its nearest neighbours: their courses are summed over, all others' are kept.
+    Each source is judged with its nearest neighbours: their courses are summed over, all others keep theirs.
     """
 
-    def __init__(self, state: TemporalState, n_jobs: int | None = None) -> None:
-        self.state, self._n_jobs = state, n_jobs
+    def __init__(self, state: TemporalState, bounds: Bounds, n_jobs: int | None = None) -> None:
+        self.state, self._bounds, self._n_jobs = state, bounds, n_jobs
         self.converged, self.interrupted = False, False
         self._added: set[bytes] = set()
-        self._refused: set[bytes] = set()  # added and dropped before; without it two mistakes may alternate for ever
+        self._refused: set[bytes] = set()  # added and dropped before: two mistakes could alternate for ever
         n_slots, n_sensors = state.cells.shape
-        # a source has two numbers here, how often it is on and for how long; the usual cost knows of one
-        self._cost = cost_by_size(n_sensors, n_slots, n_sensors) + 0.5 * np.log(max(n_slots, 2))
+        # here a source has two numbers, how often it is on and for how long; the usual cost is for one
+        self._cost = cost_by_size(n_sensors, n_slots, n_sensors) + 0.5 * np.log(max(n_slots, LEAST_SLOTS))
 
     def run(self) -> None:
         """Search until nothing changes; Ctrl-C keeps the sources found so far."""
@@ -76,7 +95,7 @@ class TimeSearch:
         return False
 
     def _drop_all(self) -> bool:
-        """Drop the source that pays least, again and again."""
+        """Drop the source that gains least, as long as it does not pay; return whether any was dropped."""
         dropped = False
         while self.state.sources.n_sources:
             gains = list(in_threads(self._gain_of_present, range(self.state.sources.n_sources), self._n_jobs))
@@ -94,23 +113,29 @@ class TimeSearch:
 
     def _gain_of_present(self, place: int) -> float:
         source = self.state.sources.pick(np.array([place]))
+        if self._bounds.keeps(source.mixing[:, 0]):
+            return np.inf
         return self._gain(self.state.trial(source, LOOK, instead_of=place))
 
     def _glance(self, column: Column) -> float:
         return self._gain(self.state.trial(self._first(column), GLANCE))
 
-    def _look(self, column: Column) -> Found:
+    def _look(self, column: Column) -> GainedSource:
         source = self.state.trial(self._first(column), GLANCE).refined(STEPS).source
         return self._gain(self.state.trial(source, LOOK)), source
 
     def _first(self, column: Column) -> ChainedSources:
-        """A candidate before anything is known of it: it stays on about as long as others do."""
+        """A candidate with a first guess of its numbers: it stays on about as long as other sources do."""
         stays = self.state.sources.stay
-        return source_of(column, FIRST_CHANCE, float(np.median(stays)) if stays.size else FIRST_STAY)
+        return source_of(column, FIRST_PROBABILITY, float(np.median(stays)) if stays.size else FIRST_STAY)
 
     def _add(self) -> bool:
-        """Add the candidates that pay best, as long as they have no sensors in common."""
-        columns = [c for c in candidates(self.state.sources.mixing) if c.tobytes() not in self._refused]
+        """Add the candidates that gain most and have no sensors in common; return whether any was added."""
+        columns = [
+            column
+            for column in candidates(self.state.sources.mixing)
+            if column.tobytes() not in self._refused and self._bounds.allows(column)
+        ]
         glances = list(in_threads(self._glance, columns, self._n_jobs))
         best = [k for k in np.argsort(-np.array(glances), kind="stable")[:PROMISING] if glances[k] > -MARGIN]
         found = list(in_threads(self._look, [columns[k] for k in best], self._n_jobs))

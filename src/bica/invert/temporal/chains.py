@@ -1,4 +1,4 @@
-"""Sources as independent two-state Markov chains, some of them at once, seen through the sensors that they reach."""
+"""Sources as independent two-state Markov chains, a few of them at once, observed through the sensors they reach."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 from bica.errors import SettingError
 from bica.invert.groups import Group, shown_cost
 from bica.kernels.bits import group_equal
-from bica.kernels.decoding.markov import cheapest_moves, expected_moves, log_chance, trace_back
+from bica.kernels.decoding.markov import cheapest_moves, expected_moves, log_probability, trace_back
 
-STRETCH = 1024  # slots that are looked at together; between stretches only the best costs are kept
-LEAST = 1e-250  # of a chance relative to the likeliest state: with 0 in all states of a slot there would be no answer
+STRETCH = 1024  # slots that are traced back together; between stretches only the least costs are kept
+LEAST_SHARE = 1e-250  # of the probability in the likeliest state: 0 in all states of a slot would leave no answer
+BYTES_PER_WORD = 8
+ROUNDING = 1e-9  # relative: 0.9 and 9 slots belong together, though 1 - 0.9 is a little below 0.1
 N_CELLS = 3  # 0, 1 and missing; the same again for a sensor that sources outside the block have switched on
 
 
 @dataclass(frozen=True, slots=True)
 class Chains:
-    """The chances of each source to start on or off, and to move from one slot to the next."""
+    """The probabilities of each source to start on or off, and to move from one slot to the next."""
 
     start: NDArray[np.float64]  # (n_sources, 2)
     move: NDArray[np.float64]  # (n_sources, 2, 2): before, after
@@ -39,7 +41,7 @@ class Chains:
         return Chains(self.start[sources], self.move[sources])
 
     def cost(self, activity: NDArray[np.bool_]) -> float:
-        """``-log`` of the chance of this course of the sources."""
+        """``-log`` of the probability of this course of the sources."""
         if not len(activity):
             return 0.0
         state, each = activity.astype(np.intp), np.arange(activity.shape[1])
@@ -49,18 +51,20 @@ class Chains:
 
 
 def checked_persistence(persistence: ArrayLike, probability: NDArray[np.float64]) -> NDArray[np.float64]:
-    """One mean number of slots a source; refuses what no chain with that probability can have."""
+    """The mean number of slots per stay, one per source; refuses what no chain with that probability can have."""
     stay = np.asarray(persistence, dtype=float)
-    if stay.shape not in ((), probability.shape) or not (np.isfinite(stay) & (stay >= 1)).all():
+    shaped = stay.shape in ((), probability.shape)
+    if not shaped or not ((stay >= 1) & (np.isfinite(stay) | (probability == 1))).all():  # always on: for ever
         raise SettingError(
-            "persistence is the mean number of slots that a source stays on: one number from 1 up, or one a source"
+            "persistence is the mean number of slots that a source stays on: one number from 1 up, or one per source"
         )
     stay = np.broadcast_to(stay, probability.shape)
-    short = np.flatnonzero((probability < 1) & (probability > (1 + 1e-9) * (1 - probability) * stay))
+    moving = probability < 1
+    short = np.flatnonzero(moving & (probability > (1 + ROUNDING) * (1 - probability) * np.where(moving, stay, 1.0)))
     if short.size:
         source = short[0]
         raise SettingError(
-            f"a source that is on with probability {probability[source]:g} cannot do so in stays of {stay[source]:g} "
+            f"a source that is on with probability {probability[source]:g} cannot have stays of {stay[source]:g} "
             "slots; raise persistence to at least p / (1 - p)"
         )
     return stay
@@ -81,7 +85,7 @@ class ChainBlock:
         self.penalty = np.concatenate([penalty, penalty[:, :, [1, 1]]], axis=1)
 
     def cells(self, cells: NDArray[np.uint8], activity: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """What the sensors of the block showed, and whether sources outside it are seen there anyway."""
+        """What the sensors of the block showed, and whether sources outside the block switch them on anyway."""
         covered = activity[:, self.neighbours] @ self.by_neighbours.T  # on booleans, @ is exactly OR over ANDs
         return cells[:, self.sensors] + N_CELLS * covered.astype(np.uint8)
 
@@ -95,7 +99,7 @@ class ChainBlock:
     def _path(
         self, cells: NDArray[np.uint8], cost: NDArray[np.float64], move: NDArray[np.float64]
     ) -> NDArray[np.int64]:
-        """Forwards stretch by stretch, then backwards, each stretch once more with the way to every state."""
+        """The cheapest path of states: all stretches forwards, then each once more, from the last, to trace it back."""
         starts = range(0, len(cells), STRETCH)
         came_from = np.empty((STRETCH, cost.size), np.uint16)
         known = []
@@ -116,51 +120,51 @@ class ChainBlock:
         cost: NDArray[np.float64],
         came_from: NDArray[np.uint16],
     ) -> None:
-        """Carry the costs through one stretch; nothing moves on the way into the very first slot."""
+        """Carry the costs through one stretch; no source moves on the way into the very first slot."""
         part, standing = cells[first : first + STRETCH], 1 if first == 0 else 0
         still = np.where(np.eye(2, dtype=bool), 0.0, np.inf)[None].repeat(len(move), axis=0)
         cheapest_moves(part[:standing], self.reach, self.penalty, still, cost, came_from[:standing])
         cheapest_moves(part[standing:], self.reach, self.penalty, move, cost, came_from[standing:])
 
     def cost(self, cells: NDArray[np.uint8], activity: NDArray[np.bool_], chains: Chains) -> float:
-        """``-log`` of the chance of this course of the block's sources, and of the cells given it."""
+        """``-log`` of the probability of this course of the block's sources, and of the cells given it."""
         return chains.cost(activity) + float(shown_cost(self.penalty, self.by_own, activity, cells).sum())
 
     def moves(self, cells: NDArray[np.uint8], chains: Chains, parts: list[slice] | None = None) -> NDArray[np.float64]:
         """How often each source of the block is expected to make each move, over separate parts of the slots."""
         counts, (kind, shown) = np.zeros(chains.move.shape), self._shown(cells)
-        start = _chance_of_states(chains)
+        start = _probability_of_states(chains)
         for part in [slice(None)] if parts is None else parts:
             expected_moves(kind[part], shown, start, chains.move, counts)
         return counts
 
     def gain_of_last(self, cells: NDArray[np.uint8], chains: Chains) -> float:
-        """By how much the log of the chance of the cells rises when the block's last source joins the others."""
+        """By how much the log-likelihood of the cells rises when the block's last source joins the others."""
         kind, shown = self._shown(cells)
         others = chains.pick(np.arange(self.sources.size - 1))
         without = np.ascontiguousarray(shown[:, : shown.shape[1] // 2])  # the states in which the last bit is not set
-        alone = log_chance(kind, without, _chance_of_states(others), others.move)
-        return log_chance(kind, shown, _chance_of_states(chains), chains.move) - alone
+        alone = log_probability(kind, without, _probability_of_states(others), others.move)
+        return log_probability(kind, shown, _probability_of_states(chains), chains.move) - alone
 
     def _shown(self, cells: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The kind of each slot, and how likely each kind is in every state, relative to the likeliest one."""
+        """The kind of each slot, and the probability of each kind in every state, relative to the likeliest state."""
         first, kind = _distinct(cells)
         on = (self.reach[:, None] & np.arange(1 << self.sources.size)) > 0
         cost = np.zeros((first.size, on.shape[1]))
         for sensor, penalty in enumerate(self.penalty):
             cost += penalty[cells[first, sensor]][:, on[sensor].astype(np.intp)]
         cost -= cost.min(axis=1, keepdims=True)
-        return kind, np.maximum(np.exp(-cost), LEAST)
+        return kind, np.maximum(np.exp(-cost), LEAST_SHARE)
 
 
 def _distinct(cells: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where each distinct row of cells stands first, and the number of its distinct row for every row."""
-    keys = np.pad(cells, ((0, 0), (0, 8 - cells.shape[1] % 8))).view(np.uint64)
+    """The first row of each distinct row of cells, and for every row the number of its distinct row."""
+    keys = np.pad(cells, ((0, 0), (0, BYTES_PER_WORD - cells.shape[1] % BYTES_PER_WORD))).view(np.uint64)
     first, number = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
     return first[: group_equal(keys, first, number)], number
 
 
-def _chance_of_states(chains: Chains) -> NDArray[np.float64]:
+def _probability_of_states(chains: Chains) -> NDArray[np.float64]:
     with np.errstate(divide="ignore"):
         return np.exp(-_over_states(-np.log(chains.start)))
 

@@ -1,4 +1,4 @@
-"""Which sources were on in consecutive slots, and for how long they stay on, if each of them stays for a while."""
+"""Which sources were on in consecutive slots, and for how long they stay on, if each stays on for a while."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from bica.progress import report, tracked
 
 EXACT_SOURCES = 12  # all their 4096 states in every slot
 BLOCK_SOURCES = 4  # of larger groups at a time
-SWEEPS = 20
-COUNTED_SLOTS = 16 * STRETCH  # enough to tell how long sources stay on
+MOST_SWEEPS = 20  # over the blocks of a group
+COUNTED_SLOTS = 16 * STRETCH  # enough to estimate how long sources stay on
 
 
 class Course:
@@ -37,11 +37,11 @@ class Course:
         self.exact = group.sources.size <= at_once or not group.mixing.any()
 
     def improve(self, chains: Chains) -> None:
-        """Make the course likelier, block by block, until no block can; in an exact group there is but one.
+        """Make the course likelier, block by block, until no block can; an exact group has only one.
 
         ``chains`` are those of the group's sources. No step makes the course less likely.
         """
-        for _ in range(1 if self.exact else SWEEPS):
+        for _ in range(1 if self.exact else MOST_SWEEPS):
             improved = [self._improve_block(block, chains.pick(block.sources)) for block in self.blocks]
             if not any(improved):
                 return
@@ -57,8 +57,8 @@ class Course:
     def moves(self, chains: Chains) -> NDArray[np.float64]:
         """How often each source is expected to make each move, given the rows: (n_sources, 2, 2).
 
-        In an exact group that is the expectation over all courses. In others it is that of a source and its
-        neighbours while the rest runs its present course. At most some 16,000 slots are looked at.
+        In an exact group that is the expectation over all courses. In others it is that over the courses of a source
+        and its neighbours while the rest keeps its present course. At most some 16,000 slots are used.
         """
         counts = np.zeros(chains.move.shape)
         slots = _stretches(len(self.cells))
@@ -72,13 +72,13 @@ class Course:
         return counts
 
     def cost(self, chains: Chains) -> float:
-        """``-log`` of the chance of the course and the rows together, up to what no course changes."""
+        """``-log`` of the joint probability of the course and the rows, up to what no course changes."""
         shown = shown_cost(self.group.penalty, self.group.mixing, self.activity, self.cells)
         return chains.cost(self.activity) + float(shown.sum())
 
 
 def _blocks(group: Group, at_once: int) -> list[ChainBlock]:
-    """All sources at once if they are few; otherwise each source with those that share most sensors with it."""
+    """One block of all sources if they are few; otherwise one per source, with the sources that share most sensors."""
     each = np.arange(group.sources.size)
     if not group.mixing.any():
         return [ChainBlock(group, each[[j]]) for j in each]
@@ -97,29 +97,30 @@ def _stretches(n_slots: int) -> list[slice]:
     return [slice(first, min(n_slots, first + STRETCH)) for first in chosen]
 
 
-START = 3.0  # times the stay of independent slots, which expectation would be slow to leave
-ROUNDS = 40
-SETTLED = 0.01  # relative change of the mean stay
-AT_LEAST = 1e-6  # of the chance to stop after a slot: stays of a million slots look endless
-NEVER_CERTAIN = 0.999  # the chances of moves are kept below 1, so that no course becomes impossible
+FIRST_STAY = 3.0  # times the stay of independent slots, a start that would be slow to leave
+MOST_ROUNDS = 40
+SETTLED = 0.01  # relative change of the mean stay that ends the rounds
+IMPROVE_EVERY = 4  # rounds between improvements of the course of a large group
+LEAST_STOP = 1e-6  # probability of stopping after a slot: stays of a million slots look endless
+NEVER_CERTAIN = 0.999  # the probabilities of moves are kept below 1, so that no course becomes impossible
 
 
 def estimated_persistence(courses: list[Course], probability: NDArray[np.float64]) -> NDArray[np.float64]:
     """The mean number of slots that each source stays on, by expectation and maximisation: (n_sources,).
 
-    Probabilities are taken as given. Where rows tell nothing of a source, it stays as long as it would if slots were
-    independent. Courses of groups that are too large to be solved at once are improved on the way.
+    Probabilities are taken as given. Where the rows say nothing about a source, it stays as long as it would if slots
+    were independent. Courses of groups that are too large to be solved at once are improved on the way.
     """
-    stay = 1 / np.maximum(1 - probability, AT_LEAST)
-    told = [course for course in courses if course.group.mixing.any()]
-    for course in told:
-        stay[course.group.sources] *= START
-    for turn in range(ROUNDS):
-        report("estimating how long sources stay on", turn, ROUNDS)
+    stay = 1 / np.maximum(1 - probability, LEAST_STOP)
+    informed = [course for course in courses if course.group.mixing.any()]
+    for course in informed:
+        stay[course.group.sources] *= FIRST_STAY
+    for turn in range(MOST_ROUNDS):
+        report("estimating how long sources stay on", turn, MOST_ROUNDS)
         chains, before = Chains.of(probability, stay), stay.copy()
-        for course in told:
+        for course in informed:
             own = chains.pick(course.group.sources)
-            if not course.exact and turn % 4 == 0:
+            if not course.exact and turn % IMPROVE_EVERY == 0:
                 course.improve(own)
             stay[course.group.sources] = likeliest_stay(course.moves(own), probability[course.group.sources])
         if (np.abs(stay - before) <= SETTLED * before).all():
@@ -130,10 +131,10 @@ def estimated_persistence(courses: list[Course], probability: NDArray[np.float64
 def likeliest_stay(moves: NDArray[np.float64], probability: NDArray[np.float64]) -> NDArray[np.float64]:
     """The mean stay under which these moves are likeliest, for chains that are on with ``probability``.
 
-    With s = 1 / stay a source stops with chance s and starts with c s, where c = p / (1 - p). The derivative of the
-    log-likelihood vanishes at a root of a quadratic.
+    With s = 1 / stay a source stops with probability s and starts with probability c s, where c = p / (1 - p). The
+    derivative of the log-likelihood vanishes at a root of a quadratic.
 
-    >>> likeliest_stay(np.array([[[0, 10], [10, 90]]]), np.array([0.5]))  # never seen off twice in a row
+    >>> likeliest_stay(np.array([[[0, 10], [10, 90]]]), np.array([0.5]))  # never off twice in a row
     array([5.5])
     """
     odds = probability / (1 - probability)
@@ -144,7 +145,7 @@ def likeliest_stay(moves: NDArray[np.float64], probability: NDArray[np.float64])
     line = n_changes * (1 + odds) + stays_on + stays_off * odds
     root = 2 * n_changes / np.maximum(line + np.sqrt(np.maximum(line**2 - 4 * square * n_changes, 0.0)), 1e-300)
     most = NEVER_CERTAIN * np.minimum(1.0, 1 / np.maximum(odds, 1e-300))
-    return np.asarray(1 / np.clip(np.where(line > 0, root, 1 - probability), AT_LEAST, most))
+    return np.asarray(1 / np.clip(np.where(line > 0, root, 1 - probability), LEAST_STOP, most))
 
 
 Persistence = ArrayLike | Literal["estimate"]
@@ -155,9 +156,9 @@ class DecodedInTime:
     """The most probable course of all sources through consecutive rows."""
 
     activity: NDArray[np.bool_]  # (n_rows, n_sources)
-    cost: float  # -log of the chance of that course and the rows together; rows that are impossible do not count
+    cost: float  # -log of the joint probability of that course and the rows; impossible rows do not count
     exact: NDArray[np.bool_]  # (n_sources,), whether no course of the source's part of the model is likelier
-    feasible: NDArray[np.bool_]  # (n_rows,), which rows the model can produce; others are passed over
+    feasible: NDArray[np.bool_]  # (n_rows,), which rows the model can produce; the others are ignored
     persistence: NDArray[np.float64]  # (n_sources,), the mean number of slots that each source stays on
 
 
@@ -167,7 +168,7 @@ def decode_in_time(
     """Find the most probable course of the sources through rows that are consecutive slots, in order.
 
     Each source is a chain of its own: on with its probability, for ``persistence`` slots on average at a time (one
-    number, one a source, or estimated from the rows). Parts of the model of up to 12 sources are solved exactly, in
+    number, one per source, or estimated from the rows). Parts of the model of up to 12 sources are solved exactly, in
     time (m + n) 2^n for each row. In larger parts the row-wise answer is improved, a few neighbouring sources at a
     time, until no such change makes it likelier; so it is never less likely than the row-wise answer.
 
@@ -193,13 +194,21 @@ def decode_in_time(
 
 
 def learn_persistence(model: OrMixture, words: Words, observed: Words | None = None) -> NDArray[np.float64]:
-    """Estimate from consecutive rows for how many slots on average each source stays on: (n_sources,)."""
+    """Estimate from consecutive rows for how many slots on average each source stays on: (n_sources,).
+
+    >>> rows = np.repeat([0, 1, 0, 1, 0, 1, 0], [20, 4, 30, 2, 10, 3, 20]).astype(np.uint64)[:, None]
+    >>> learn_persistence(OrMixture([[1]], [0.1]), rows).round(1)
+    array([3.])
+    """
     courses, _ = _row_wise(model, Rows.of_words(words, observed, model.n_sensors))
     return _persistence(model, courses, "estimate")
 
 
 def _row_wise(model: OrMixture, rows: Rows) -> tuple[list[Course], NDArray[np.bool_]]:
-    """Where every search begins: each row decoded alone. Rows that the model cannot produce tell nothing."""
+    """The course of each group to start from, every row decoded by itself, and which rows the model can produce.
+
+    Rows that it cannot produce are treated as not observed.
+    """
     alone = decode(model, rows.words, rows.seen)
     rows = Rows(rows.words, np.where(alone.feasible[:, None], rows.seen, np.uint64(0)))
     courses = [
@@ -213,5 +222,7 @@ def _persistence(model: OrMixture, courses: list[Course], persistence: Persisten
     if not isinstance(persistence, str):
         return checked_persistence(persistence, model.probability)
     if persistence != "estimate":
-        raise SettingError(f"persistence is {persistence!r}; it can be 'estimate', a number of slots, or one a source")
+        raise SettingError(
+            f"persistence is {persistence!r}; it can be 'estimate', a number of slots, or one per source"
+        )
     return estimated_persistence(courses, model.probability)

@@ -1,7 +1,8 @@
-"""One source after another, remembering only the sensors that later sources may still reach, or a few best activities.
+"""Sums and minima over all activities, one source after another, by what later sources may still change.
 
-A state is a row's number (first word) and the set of open sensors that are on so far (the other words). Everything is
-in logarithms, so that no chance is too small to count.
+A state is the number of a row (first word) and the set of open sensors that are on so far (the other words). A sensor
+is open while a later source may reach it. States that agree are merged: their probabilities are added up, or their few
+cheapest activities are kept. Everything is in logarithms, so that no probability is too small to count.
 """
 
 import numpy as np
@@ -26,14 +27,15 @@ def branch(
     column: NDArray[np.uint64],
     log_odds: float,
     closing: Places,
-    log_chance: Logs,
+    log_probability: Logs,
     cells: Cells,
     branches: Words,
     gain: Logs,
 ) -> None:
     """Let the next source be off (``branches[2 s]``) and on (``branches[2 s + 1]``) in every state ``s``.
 
-    Sensors that no later source reaches are weighed by ``log_chance[sensor, cell, state]`` and forgotten.
+    The ``closing`` sensors, which no later source reaches, add ``log_probability[sensor, cell, state]`` to the gain of
+    the branch and are cleared from its state.
     """
     for k in range(branches.shape[0]):
         state = branches[k]
@@ -45,13 +47,13 @@ def branch(
                 state[1 + word] |= column[word]
         row = np.int64(state[0])
         for sensor in closing:
-            gain[k] += log_chance[sensor, cells[row, sensor], _is_on(state, sensor)]
+            gain[k] += log_probability[sensor, cells[row, sensor], _is_on(state, sensor)]
             state[1 + sensor // 64] &= ~(np.uint64(1) << np.uint64(sensor % 64))
 
 
 @compiled
 def look_ahead(states: Words, still_open: Places, prospect: Logs, cells: Cells, outlook: Logs) -> None:
-    """What the open sensors of each state will bring, by ``prospect[k, cell, state]`` of the k-th open sensor."""
+    """Sum into ``outlook`` what the open sensors of each state promise: ``prospect[k, cell, state]`` of the k-th."""
     for k in range(states.shape[0]):
         row = np.int64(states[k, 0])
         outlook[k] = 0.0
@@ -60,8 +62,8 @@ def look_ahead(states: Words, still_open: Places, prospect: Logs, cells: Cells, 
 
 
 @compiled
-def add_chances(logs: Logs, target: Places, total: Logs) -> None:
-    """Add ``exp(logs)`` up in the log domain where they have the same target; a target below 0 takes none."""
+def add_probabilities(logs: Logs, target: Places, total: Logs) -> None:
+    """Make ``total[t]`` the log of the sum of ``exp(logs)`` over those with target ``t``; negative targets get none."""
     peak = np.full(total.size, -np.inf)
     for k in range(logs.size):
         if target[k] >= 0:
@@ -85,7 +87,7 @@ def look_back(
     backward: Logs,
     on_share: NDArray[np.float64],
 ) -> None:
-    """One source backwards: what follows each state, and with which chance the source was on in each row."""
+    """Go one source backwards: the log of what follows each state, and how likely the source was on in each row."""
     for s in range(states.shape[0]):
         branches = np.full(2, -np.inf)
         for on in range(2):
@@ -97,13 +99,13 @@ def look_back(
         on_share[row] += np.exp(forward[s] + branches[1] - row_total[row])
 
 
-Costs = NDArray[np.float64]  # (n_states, n_kept), infinite where there is no more
+Costs = NDArray[np.float64]  # (n_states, n_kept), infinite where there are fewer activities
 Activities = NDArray[np.uint64]  # (n_states, n_kept, n_words)
 
 
 @compiled
 def comes_first(cost: float, active: NDArray[np.uint64], other_cost: float, other: NDArray[np.uint64]) -> bool:
-    """The cheaper one; if they cost the same, the one preferred in a tie."""
+    """Whether the first activity comes before the other: it is cheaper, or costs the same and is preferred in a tie."""
     if abs(cost - other_cost) > TIE or np.isinf(other_cost):
         return cost < other_cost
     return ranks_before(active, other)
@@ -111,6 +113,7 @@ def comes_first(cost: float, active: NDArray[np.uint64], other_cost: float, othe
 
 @compiled
 def _insert(cost: float, active: NDArray[np.uint64], costs: NDArray[np.float64], activities: Words) -> None:
+    """Insert an activity into a list sorted by cost; the last one drops out."""
     place = costs.size
     while place > 0 and comes_first(cost, active, costs[place - 1], activities[place - 1]):
         place -= 1
@@ -132,7 +135,7 @@ def merge_lists(
     new_costs: Costs,
     new_active: Activities,
 ) -> None:
-    """Send every list along both branches of its state, the second of which switches ``source`` on."""
+    """Merge the lists of cheapest activities along both branches of each state; the second switches ``source`` on."""
     candidate = np.empty(active.shape[2], np.uint64)
     for branch in range(target.size):
         state, place = branch // 2, target[branch]

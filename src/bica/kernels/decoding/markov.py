@@ -1,7 +1,7 @@
 """Sources that switch on and off over time, a few of them at once: all 2^n states in every slot.
 
-Sources move independently, so one slot is one pass a source over pairs of states that differ in it: n 2^n work in
-place of 4^n. Bit j of a state is source j; ``reach[i]`` holds the sources that switch sensor i on.
+Sources move independently, so a slot takes one pass per source over the pairs of states that differ in it: n 2^n work
+instead of 4^n. Bit j of a state is source j; ``reach[i]`` holds the sources that switch sensor i on.
 """
 
 import numpy as np
@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from bica.kernels.bits import Cells
 from bica.kernels.compiled import compiled
 
-Table = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 
 @compiled
-def _add_penalties(cells: NDArray[np.uint8], reach: NDArray[np.int64], penalty: Table, cost: Table) -> None:
+def _add_penalties(cells: NDArray[np.uint8], reach: NDArray[np.int64], penalty: Floats, cost: Floats) -> None:
+    """Add to the cost of every state the penalties of what one slot showed."""
     for sensor in range(cells.size):
         quiet, on = penalty[sensor, cells[sensor], 0], penalty[sensor, cells[sensor], 1]
         for state in range(cost.size):
@@ -25,14 +26,14 @@ def _add_penalties(cells: NDArray[np.uint8], reach: NDArray[np.int64], penalty: 
 def cheapest_moves(
     cells: Cells,
     reach: NDArray[np.int64],
-    penalty: Table,
-    move: Table,
-    cost: Table,
+    penalty: Floats,
+    move: Floats,
+    cost: Floats,
     came_from: NDArray[np.uint16],
 ) -> None:
-    """Carry the least cost of every state through the slots of ``cells``; remember where each state came from.
+    """Carry the least cost of every state through the slots of ``cells``; record the state before it in ``came_from``.
 
-    ``move[source, before, after]`` is the cost of a source's step, ``penalty[sensor, cell, state]`` of what was shown.
+    ``move[source, before, after]`` is the cost of a source's step, ``penalty[sensor, cell, state]`` that of a cell.
     """
     for slot in range(cells.shape[0]):
         origin = came_from[slot]
@@ -55,7 +56,7 @@ def cheapest_moves(
 
 @compiled
 def trace_back(came_from: NDArray[np.uint16], state: int, path: NDArray[np.int64]) -> int:
-    """Write the states on the way to ``state``, the one in the last slot; return the one before the first slot."""
+    """Write the states that lead to ``state`` in the last slot into ``path``; return the one before the first slot."""
     for slot in range(path.size - 1, -1, -1):
         path[slot] = state
         state = int(came_from[slot, state])
@@ -63,12 +64,12 @@ def trace_back(came_from: NDArray[np.uint16], state: int, path: NDArray[np.int64
 
 
 @compiled
-def _spread(chance: Table, move: Table, bit: int, transposed: bool, after: Table) -> None:
-    """One source's step applied to the chances of all states, or its transpose."""
+def _spread(probability: Floats, move: Floats, bit: int, transposed: bool, after: Floats) -> None:
+    """Apply one source's step, or its transpose, to the probabilities of all states."""
     up, down = (move[1, 0], move[0, 1]) if transposed else (move[0, 1], move[1, 0])
     stays_off, stays_on = move[0, 0], move[1, 1]
-    for first in range(0, chance.size, 2 * bit):
-        off, on = chance[first : first + bit], chance[first + bit : first + 2 * bit]
+    for first in range(0, probability.size, 2 * bit):
+        off, on = probability[first : first + bit], probability[first + bit : first + 2 * bit]
         off_after, on_after = after[first : first + bit], after[first + bit : first + 2 * bit]
         for s in range(bit):
             off_after[s] = stays_off * off[s] + down * on[s]
@@ -76,8 +77,8 @@ def _spread(chance: Table, move: Table, bit: int, transposed: bool, after: Table
 
 
 @compiled
-def _add_moves(before: Table, after: Table, bit: int, move: Table, counts: Table) -> None:
-    """Add how likely each of a source's four moves was, between what led to its state and what follows from it."""
+def _add_moves(before: Floats, after: Floats, bit: int, move: Floats, counts: Floats) -> None:
+    """Add to ``counts`` the probability of each of a source's four moves, given what came before and what follows."""
     off_off, off_on, on_off, on_on = 0.0, 0.0, 0.0, 0.0
     for first in range(0, before.size, 2 * bit):
         off, on = before[first : first + bit], before[first + bit : first + 2 * bit]
@@ -96,15 +97,15 @@ def _add_moves(before: Table, after: Table, bit: int, move: Table, counts: Table
 
 
 @compiled
-def _spread_all(way: Table, move: Table) -> None:
-    """Step by step through the sources: ``way[k]`` are the chances after the first k of them have moved."""
+def _spread_all(way: Floats, move: Floats) -> None:
+    """Move one source after the other: ``way[k]`` becomes the probabilities after the first k have moved."""
     for source in range(move.shape[0]):
         _spread(way[source], move[source], 1 << source, False, way[source + 1])
 
 
 @compiled
-def _weigh(values: Table, weight: Table) -> float:
-    """Multiply the values by the weights, then divide by their sum, which is returned."""
+def _weigh(values: Floats, weight: Floats) -> float:
+    """Multiply the values by the weights, scale them to sum to 1, and return the sum before scaling."""
     total = 0.0
     for state in range(values.size):
         values[state] *= weight[state]
@@ -116,15 +117,16 @@ def _weigh(values: Table, weight: Table) -> float:
 
 
 @compiled
-def log_chance(kind: NDArray[np.int64], shown: Table, start: Table, move: Table) -> float:
-    """The log of the chance of all slots: ``shown[kind[slot], state]`` is that of what a slot showed in a state.
+def log_probability(kind: NDArray[np.int64], shown: Floats, start: Floats, move: Floats) -> float:
+    """The log of the probability of all slots.
 
-    ``start[state]`` and ``move`` are chances here.
+    ``shown[kind[slot], state]`` is the probability of what a slot showed in a state; ``start[state]`` and ``move`` are
+    probabilities, too.
     """
-    chance = start.copy()
+    probability = start.copy()
     total = 0.0
     for slot in range(kind.size):
-        total += np.log(_weigh(chance, shown[kind[slot]]))
+        total += np.log(_weigh(probability, shown[kind[slot]]))
         for source in range(move.shape[0]):
             bit = 1 << source
             stays_off, up, down, stays_on = (
@@ -133,20 +135,20 @@ def log_chance(kind: NDArray[np.int64], shown: Table, start: Table, move: Table)
                 move[source, 1, 0],
                 move[source, 1, 1],
             )
-            for first in range(0, chance.size, 2 * bit):
+            for first in range(0, probability.size, 2 * bit):
                 for state in range(first, first + bit):
-                    off, on = chance[state], chance[state + bit]
-                    chance[state] = stays_off * off + down * on
-                    chance[state + bit] = up * off + stays_on * on
+                    off, on = probability[state], probability[state + bit]
+                    probability[state] = stays_off * off + down * on
+                    probability[state + bit] = up * off + stays_on * on
     return total
 
 
 @compiled
-def expected_moves(kind: NDArray[np.int64], shown: Table, start: Table, move: Table, counts: Table) -> None:
+def expected_moves(kind: NDArray[np.int64], shown: Floats, start: Floats, move: Floats, counts: Floats) -> None:
     """Add to ``counts[source, before, after]`` how often each step is expected, given what all slots showed.
 
-    The arguments are those of ``log_chance``. Forwards and backwards through the slots, and within each slot through
-    the sources.
+    The arguments are those of ``log_probability``. The passes go forwards and backwards through the slots, and within
+    each slot through the sources.
     """
     n_slots, n_sources = kind.size, move.shape[0]
     forward = np.empty((n_slots, start.size))

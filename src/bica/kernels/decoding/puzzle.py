@@ -1,7 +1,24 @@
-"""One row as a puzzle: sources are switched on or off until no sensor can gain from another choice.
+"""One row as a puzzle: decide the sources that no optimum leaves in doubt, and split the rest into parts.
 
-A sensor's worth is what its being on saves: positive where it shows 1, negative where it shows 0, infinite where it
-never errs that way. A source is open until it is decided. Decisions are kept on a trail, so that they can be undone.
+The program of a row (the paper's inverse problem; "Decoding" in ARCHITECTURE.md) is
+
+    minimise  sum_j cost_j y_j - sum_i worth_i x_i   over y in {0, 1}^n,   where  x_i = OR of the y_j that reach i.
+
+The cost of source j is log((1 - p_j) / p_j). The worth of sensor i is what its being on saves, the penalty of its cell
+if the sensor is quiet less that if it is on: positive where it shows 1, negative where it shows 0, zero where it was
+not observed, infinite where it never errs that way.
+
+A source is open until it is decided. Whatever the other open sources do, switching source j on gains
+
+    at least  -cost_j + sum of the negative worths,    at most  -cost_j + sum of the positive worths
+
+of its sensors that are not yet on; a sensor that no other open source reaches counts in both. A source that cannot gain
+is off, one that must gain is on (``settle``). A source that another one can replace without loss is off
+(``drop_dominated``, an exchange argument). Each such decision keeps the optimum, and in a tie the preferred one. Open
+sources that share no sensor in doubt are then minimised apart (``connected``).
+
+Invariant: ``n_on`` and ``n_open`` count the active and the open sources of every sensor, and ``trail`` lists all
+decisions in order, so that ``undo`` can take the last ones back.
 """
 
 from typing import NamedTuple
@@ -13,30 +30,33 @@ from bica.kernels.compiled import compiled
 from bica.kernels.decoding.table import TIE
 
 OFF, ON, OPEN = 0, 1, 2
-ROUNDING = 1e-11  # what sums of costs may be off by; far below a tie
-Numbers = NDArray[np.int64]
+ROUNDING = 1e-11  # nats that sums of costs may be off by; far below a tie
+Places = NDArray[np.int64]
 Costs = NDArray[np.float64]
 
 
 class Network(NamedTuple):
-    """Who reaches whom, both ways: the sensors of source j are ``sensors[first_sensor[j]:first_sensor[j + 1]]``."""
+    """Who reaches whom, and what each source costs.
 
-    first_sensor: Numbers  # (n_sources + 1,)
-    sensors: Numbers
-    first_source: Numbers  # (n_sensors + 1,)
-    sources: Numbers
-    price: Costs  # (n_sources,)
+    The sensors of source j are ``sensors[first_sensor[j]:first_sensor[j + 1]]``, and likewise the sources of a sensor.
+    """
+
+    first_sensor: Places  # (n_sources + 1,)
+    sensors: Places
+    first_source: Places  # (n_sensors + 1,)
+    sources: Places
+    source_cost: Costs  # (n_sources,), of switching each source on; negative for a source that is mostly on
 
 
 class Puzzle(NamedTuple):
-    """Where the decisions of one row stand."""
+    """The decisions of one row so far."""
 
-    worth: Costs  # (n_sensors,)
+    worth: Costs  # (n_sensors,), what each sensor saves by being on
     state: NDArray[np.int8]  # (n_sources,), OFF, ON or OPEN
-    n_on: Numbers  # (n_sensors,), how many active sources reach it
-    n_open: Numbers  # (n_sensors,), how many open ones do
-    trail: Numbers  # (n_sources,), what was decided, in order
-    length: Numbers  # (1,), of the trail
+    n_on: Places  # (n_sensors,), how many active sources reach it
+    n_open: Places  # (n_sensors,), how many open sources reach it
+    trail: Places  # (n_sources,), the decided sources, in order
+    length: Places  # (1,), how many sources are on the trail
 
 
 @compiled
@@ -52,7 +72,7 @@ def decide(network: Network, puzzle: Puzzle, source: int, state: int) -> None:
 
 @compiled
 def undo(network: Network, puzzle: Puzzle, length: int) -> None:
-    """Open again what was decided since the trail was so long."""
+    """Open the last decided sources again, until ``length`` of them are left on the trail."""
     while puzzle.length[0] > length:
         puzzle.length[0] -= 1
         source = puzzle.trail[puzzle.length[0]]
@@ -65,31 +85,31 @@ def undo(network: Network, puzzle: Puzzle, length: int) -> None:
 @compiled
 def _gains(network: Network, puzzle: Puzzle, source: int) -> tuple[float, float]:
     """The least and the most that switching this source on can gain, whatever the other open ones do."""
-    least = most = -network.price[source]
+    least = most = -network.source_cost[source]
     for k in range(network.first_sensor[source], network.first_sensor[source + 1]):
         sensor = network.sensors[k]
         worth = puzzle.worth[sensor]
         if worth == -np.inf:
             return -np.inf, -np.inf
         if puzzle.n_on[sensor] == 0:
-            nobody_else = puzzle.n_open[sensor] == 1
-            if worth < 0 or nobody_else:
+            is_last = puzzle.n_open[sensor] == 1  # no other open source can switch it on
+            if worth < 0 or is_last:
                 least += worth
-            if worth > 0 or nobody_else:
+            if worth > 0 or is_last:
                 most += worth
     return least, most
 
 
 @compiled
-def settle(network: Network, puzzle: Puzzle, members: Numbers) -> None:
-    """Decide the open members that can only gain or only lose, until none is left."""
+def settle(network: Network, puzzle: Puzzle, members: Places) -> None:
+    """Switch on the open members that must gain and off those that cannot, until no more can be decided."""
     changed = True
     while changed:
         changed = False
         for source in members:
             if puzzle.state[source] == OPEN:
                 least, most = _gains(network, puzzle, source)
-                if most <= ROUNDING:  # also a draw: then fewer active sources win
+                if most <= ROUNDING:  # in a draw, fewer active sources win
                     decide(network, puzzle, source, OFF)
                     changed = True
                 elif least > TIE:
@@ -99,6 +119,7 @@ def settle(network: Network, puzzle: Puzzle, members: Numbers) -> None:
 
 @compiled
 def _matters(puzzle: Puzzle, sensor: int) -> bool:
+    """Whether an open source would change something at this sensor."""
     return bool(puzzle.n_on[sensor] == 0 and puzzle.worth[sensor] != 0)
 
 
@@ -112,8 +133,13 @@ def _reaches(network: Network, source: int, sensor: int) -> bool:
 
 @compiled
 def _is_dominated(network: Network, puzzle: Puzzle, source: int, other: int) -> bool:
-    """Whether ``other`` may take the place of ``source`` in every solution without loss, ties included."""
-    lost, added = 0.0, network.price[other]
+    """Whether ``other`` may take the place of ``source`` in every solution without loss, ties included.
+
+    The exchange saves the cost of ``source``; it loses the worth of sensors that only ``source`` reaches, and adds the
+    cost of ``other`` and the harm at sensors that only ``other`` reaches. Where both are on already, switching
+    ``source`` off must not lose either.
+    """
+    lost, added = 0.0, network.source_cost[other]
     for k in range(network.first_sensor[source], network.first_sensor[source + 1]):
         sensor = network.sensors[k]
         if _matters(puzzle, sensor) and puzzle.worth[sensor] > 0 and not _reaches(network, other, sensor):
@@ -122,15 +148,15 @@ def _is_dominated(network: Network, puzzle: Puzzle, source: int, other: int) -> 
         sensor = network.sensors[k]
         if _matters(puzzle, sensor) and puzzle.worth[sensor] < 0 and not _reaches(network, source, sensor):
             added -= puzzle.worth[sensor]
-    saved = network.price[source]
+    saved = network.source_cost[source]
     if lost > saved:  # with both on, dropping the source would not pay
         return False
     return bool(lost + added < saved - 2 * TIE or (other < source and lost + added <= saved))
 
 
 @compiled
-def drop_dominated(network: Network, puzzle: Puzzle, members: Numbers) -> bool:
-    """Switch off open members that another open source can stand in for; tell whether there were any."""
+def drop_dominated(network: Network, puzzle: Puzzle, members: Places) -> bool:
+    """Switch off open members that another open source can replace; return whether there were any."""
     before = puzzle.length[0]
     for source in members:
         for k in range(network.first_sensor[source], network.first_sensor[source + 1]):
@@ -151,8 +177,11 @@ def drop_dominated(network: Network, puzzle: Puzzle, members: Numbers) -> bool:
 
 
 @compiled
-def connected(network: Network, puzzle: Puzzle, start: int, members: Numbers, is_member: NDArray[np.bool_]) -> int:
-    """Write the open sources that hang together with ``start`` into ``members``; return how many there are."""
+def connected(network: Network, puzzle: Puzzle, start: int, members: Places, is_member: NDArray[np.bool_]) -> int:
+    """Write ``start`` and all open sources connected with it into ``members``; return how many there are.
+
+    Two sources are connected directly if they share a sensor that is not yet on and has a worth other than 0.
+    """
     members[0] = start
     is_member[start] = True
     count, done = 1, 0

@@ -1,4 +1,26 @@
-"""Branch and bound over the open sources of one row."""
+"""Branch and bound over the open sources of one row.
+
+The program is that of ``puzzle.py``. Lower bound of a partial decision: let O be the open sources of a part, w_i the
+worth of an uncovered sensor that shows 1 (set P), and l_i > 0 the loss at an uncovered sensor that shows 0 (set N),
+where w_i = worth_i and l_i = -worth_i. With e_i = 1 - x_i on P, the linear relaxation of what is still to be decided is
+
+    minimise  sum_O cost_j y_j + sum_N l_i x_i + sum_P w_i e_i - sum_P w_i
+    where     e_i >= 1 - sum_{j reaches i} y_j  on P,   x_i >= y_j  on N for every j that reaches i,   0 <= y_j <= 1.
+
+Its dual has a price u_i for each sensor of P, which all open sources that reach the sensor are charged, and a part v_ij
+of the loss l_i that source j may use to pay with:
+
+    maximise  sum_P (u_i - w_i) + sum_O min(slack_j, 0)   where   slack_j = cost_j + sum_N v_ij - sum_P u_i,
+              0 <= u_i <= w_i,   v_ij >= 0,   sum_j v_ij <= l_i.
+
+Sensors are taken in turn, those with the fewest open sources first. Each u_i is raised as far as the slack and the
+pools l_i - sum_j v_ij of *all* its open sources pay for it (``_charge``). Invariant: (u, v) is feasible for the dual at
+every moment, so its value never exceeds the optimum, whatever the order. A source whose slack and pools exceed the gap
+between the best solution and the bound is off in every better solution (``_close_hopeless``, reduced-cost fixing).
+
+A sensor that must be on (w_i infinite) has no cap on u_i and no term w_i; where no open source reaches it, the bound is
+infinite. The search goes depth first, with the branch "on" before "off"; each node settles what it can first.
+"""
 
 from typing import NamedTuple
 
@@ -14,7 +36,7 @@ from bica.kernels.decoding.puzzle import (
     ROUNDING,
     Costs,
     Network,
-    Numbers,
+    Places,
     Puzzle,
     connected,
     decide,
@@ -24,27 +46,30 @@ from bica.kernels.decoding.puzzle import (
 )
 from bica.kernels.decoding.table import TIE
 
+WORTH_OF_REQUIRED = 1e3  # nats, in place of infinity where branches are ranked: no noise rate gives a worth this large
+
 
 class Dual(NamedTuple):
-    """Prices under which every open source just breaks even: what the bound is made of."""
+    """A feasible solution of the dual: what the open sources can still pay."""
 
-    slack: Costs  # (n_sources,), what is left of the price of a source
-    pool: Costs  # (n_sensors,), what is left of the loss at a sensor that shows 0; anything at others
-    paid: Costs  # (n_sources,)
+    slack: Costs  # (n_sources,), slack_j: what is left of the cost of a source; negative where a debt is left
+    pool: Costs  # (n_sensors,), l_i - sum_j v_ij: what is left of the loss at a sensor of N; undefined elsewhere
+    paid: Costs  # (n_sources,), what each source paid for the sensor at hand
 
 
 class Tree(NamedTuple):
-    """The branches between the root and where the search is, and the best solution so far."""
+    """The branches between the root and the present node, and the best solution so far."""
 
-    source: Numbers  # (n_sources,), what was branched on
-    mark: Numbers  # (n_sources,), length of the trail before
-    bound: Costs  # (n_sources,), what neither side of the branch can go below
+    source: Places  # (n_sources,), the source branched on, by depth
+    mark: Places  # (n_sources,), the length of the trail before the branch
+    bound: Costs  # (n_sources,), a lower bound of both sides of the branch
     is_off: NDArray[np.bool_]  # (n_sources,), whether the search is on the second side, where the source is off
     state: NDArray[np.int8]  # (n_sources,), ON and OFF in the best solution
 
 
 @compiled
 def _funds(network: Network, puzzle: Puzzle, dual: Dual, source: int) -> float:
+    """What a source can pay: its slack, and the pools of its sensors that show 0."""
     total: float = max(dual.slack[source], 0.0)
     for k in range(network.first_sensor[source], network.first_sensor[source + 1]):
         sensor = network.sensors[k]
@@ -55,7 +80,7 @@ def _funds(network: Network, puzzle: Puzzle, dual: Dual, source: int) -> float:
 
 @compiled
 def _pay(network: Network, puzzle: Puzzle, dual: Dual, source: int, amount: float) -> float:
-    """Take so much from the slack of the source, then from the pools of its sensors; return what could be paid."""
+    """Take ``amount`` from the slack of the source, then from the pools of its sensors; return what could be paid."""
     left: float = amount - min(amount, max(dual.slack[source], 0.0))
     dual.slack[source] -= amount - left
     for k in range(network.first_sensor[source], network.first_sensor[source + 1]):
@@ -69,7 +94,7 @@ def _pay(network: Network, puzzle: Puzzle, dual: Dual, source: int, amount: floa
 
 @compiled
 def _charge(network: Network, puzzle: Puzzle, dual: Dual, sensor: int) -> float:
-    """Charge the open sources of a sensor for what it saves, each the same, as much as all of them can pay."""
+    """Raise the price u_i of a sensor that shows 1 as far as all its open sources can pay; return the price."""
     amount: float = puzzle.worth[sensor]
     first, last = network.first_source[sensor], network.first_source[sensor + 1]
     for k in range(first, last):
@@ -77,7 +102,7 @@ def _charge(network: Network, puzzle: Puzzle, dual: Dual, sensor: int) -> float:
             amount = min(amount, _funds(network, puzzle, dual, network.sources[k]))
     if amount <= 0 or amount == np.inf:
         return amount
-    for k in range(first, last):  # those who share a pool may find it empty
+    for k in range(first, last):  # sources that share a pool may find it empty
         source = network.sources[k]
         if puzzle.state[source] == OPEN:
             amount = dual.paid[source] = _pay(network, puzzle, dual, source, amount)
@@ -89,29 +114,29 @@ def _charge(network: Network, puzzle: Puzzle, dual: Dual, sensor: int) -> float:
 
 
 @compiled
-def _open_prices(network: Network, puzzle: Puzzle, dual: Dual, members: Numbers, cells: Numbers) -> None:
+def _start_dual(network: Network, puzzle: Puzzle, dual: Dual, members: Places, cells: Places) -> None:
+    """Start with u = 0; a negative cost is a debt, which is paid from the pools as far as they reach."""
     for sensor in cells:
         dual.pool[sensor] = -puzzle.worth[sensor]
     for source in members:
-        dual.slack[source] = network.price[source]
-        if puzzle.state[source] == OPEN and network.price[source] < 0:
-            debt = -network.price[source]
+        dual.slack[source] = network.source_cost[source]
+        if puzzle.state[source] == OPEN and network.source_cost[source] < 0:
+            debt = -network.source_cost[source]
             dual.slack[source] = 0.0
             dual.slack[source] = _pay(network, puzzle, dual, source, debt) - debt
 
 
 @compiled
-def _bounds(network: Network, puzzle: Puzzle, dual: Dual, members: Numbers, cells: Numbers) -> tuple[float, float]:
-    """The cost with all open members off, and what no choice of them can go below.
+def _bounds(network: Network, puzzle: Puzzle, dual: Dual, members: Places, cells: Places) -> tuple[float, float]:
+    """The cost with all open members off, and a lower bound of the cost for any choice of them.
 
-    The second is a feasible solution of the dual of the linear relaxation, found greedily: the open sources of a
-    sensor that shows 1 pay for it together, out of their prices and of what sensors that show 0 would lose.
+    Both are relative to all sensors of the part quiet. The bound is the value of the dual solution above.
     """
-    _open_prices(network, puzzle, dual, members, cells)
+    _start_dual(network, puzzle, dual, members, cells)
     now = 0.0
     for source in members:
         if puzzle.state[source] == ON:
-            now += network.price[source]
+            now += network.source_cost[source]
     below = now
     for sensor in cells:
         worth = puzzle.worth[sensor]
@@ -133,8 +158,11 @@ def _bounds(network: Network, puzzle: Puzzle, dual: Dual, members: Numbers, cell
 
 
 @compiled
-def _ranks_before(state: NDArray[np.int8], best: NDArray[np.int8], members: Numbers) -> bool:
-    """Fewest active sources first, then the smallest number that they spell; ``members`` rise; open means off."""
+def _ranks_before(state: NDArray[np.int8], best: NDArray[np.int8], members: Places) -> bool:
+    """Whether ``state`` is preferred in a tie: fewer active sources, then the smaller number that their bits spell.
+
+    ``members`` are in rising order; open sources count as off.
+    """
     n_more = 0
     for source in members:
         n_more += (state[source] == ON) - (best[source] == ON)
@@ -148,7 +176,8 @@ def _ranks_before(state: NDArray[np.int8], best: NDArray[np.int8], members: Numb
 
 
 @compiled
-def _n_active(state: NDArray[np.int8], members: Numbers) -> int:
+def _n_active(state: NDArray[np.int8], members: Places) -> int:
+    """How many members are on."""
     count = 0
     for source in members:
         count += state[source] == ON
@@ -156,24 +185,24 @@ def _n_active(state: NDArray[np.int8], members: Numbers) -> int:
 
 
 @compiled
-def _close_hopeless(network: Network, puzzle: Puzzle, dual: Dual, members: Numbers, room: float) -> None:
-    """Switch off open members that would raise the bound by more than ``room``."""
+def _close_hopeless(network: Network, puzzle: Puzzle, dual: Dual, members: Places, room: float) -> None:
+    """Switch off the open members that, switched on, would raise the bound by more than ``room``."""
     for source in members:
         if puzzle.state[source] == OPEN and _funds(network, puzzle, dual, source) > room:
             decide(network, puzzle, source, OFF)
 
 
 @compiled
-def _next_branch(network: Network, puzzle: Puzzle, members: Numbers) -> int:
-    """The open member that gains most as things stand; -1 if none is open."""
+def _next_branch(network: Network, puzzle: Puzzle, members: Places) -> int:
+    """The open member that would gain most if no other open one were switched on; -1 if none is open."""
     chosen, most = -1, -np.inf
     for source in members:
         if puzzle.state[source] == OPEN:
-            gain = -network.price[source]
+            gain = -network.source_cost[source]
             for k in range(network.first_sensor[source], network.first_sensor[source + 1]):
                 sensor = network.sensors[k]
                 if puzzle.n_on[sensor] == 0:
-                    gain += min(puzzle.worth[sensor], 1e3)  # a sensor that must be on counts most
+                    gain += min(puzzle.worth[sensor], WORTH_OF_REQUIRED)
             if gain > most:
                 chosen, most = source, gain
     return chosen
@@ -181,7 +210,7 @@ def _next_branch(network: Network, puzzle: Puzzle, members: Numbers) -> int:
 
 @compiled
 def _unexplored(tree: Tree, depth: int) -> float:
-    """What no solution can go below in the branches that the search has not entered."""
+    """A lower bound of all solutions in the branches that the search has not finished."""
     below: float = tree.bound[depth - 1]
     for k in range(depth):
         if not tree.is_off[k]:
@@ -191,11 +220,11 @@ def _unexplored(tree: Tree, depth: int) -> float:
 
 @compiled
 def _solve_part(
-    network: Network, puzzle: Puzzle, dual: Dual, tree: Tree, members: Numbers, cells: Numbers, n_nodes: int
+    network: Network, puzzle: Puzzle, dual: Dual, tree: Tree, members: Places, cells: Places, n_nodes: int
 ) -> tuple[float, float]:
-    """Depth first through the open members; leaves the best in ``tree.state``; returns its cost and a lower bound.
+    """Find the cheapest choice of the open members, into ``tree.state``; return its cost and a lower bound of it.
 
-    The two differ only where the search was stopped after ``n_nodes`` nodes.
+    The two differ only where the search was stopped after ``n_nodes`` nodes. ``cells`` are the sensors of the part.
     """
     best, depth, root = np.inf, 0, puzzle.length[0]
     for _ in range(n_nodes):
@@ -208,7 +237,7 @@ def _solve_part(
             for source in members:
                 tree.state[source] = ON if puzzle.state[source] == ON else OFF
         hopeless = below > best + TIE or below == np.inf
-        if not hopeless and below >= best - ROUNDING:  # a tie at best, which more active sources do not win
+        if not hopeless and below >= best - ROUNDING:  # at best a tie, which fewer active sources win
             hopeless = _n_active(puzzle.state, members) >= _n_active(tree.state, members)
         if not hopeless:
             _close_hopeless(network, puzzle, dual, members, best + TIE - below)
@@ -219,7 +248,7 @@ def _solve_part(
             decide(network, puzzle, branch, ON)
             depth += 1
             continue
-        while depth > 0 and tree.is_off[depth - 1]:  # both sides are done
+        while depth > 0 and tree.is_off[depth - 1]:  # both sides are finished
             depth -= 1
         if depth == 0:
             undo(network, puzzle, root)
@@ -232,8 +261,8 @@ def _solve_part(
 
 
 @compiled
-def _show(puzzle: Puzzle, network: Network, penalty: NDArray[np.float64], cells: NDArray[np.uint8]) -> None:
-    """Start the puzzle of a row: everything is open."""
+def _start_row(puzzle: Puzzle, network: Network, penalty: NDArray[np.float64], cells: NDArray[np.uint8]) -> None:
+    """Start the puzzle of a row: every source is open."""
     puzzle.state[:] = OPEN
     puzzle.n_on[:] = 0
     puzzle.length[0] = 0
@@ -245,17 +274,18 @@ def _show(puzzle: Puzzle, network: Network, penalty: NDArray[np.float64], cells:
 
 @compiled
 def _row_cost(network: Network, puzzle: Puzzle, penalty: NDArray[np.float64], cells: NDArray[np.uint8]) -> float:
+    """The cost of the decided row, penalties of all cells included."""
     cost = 0.0
     for source in range(puzzle.state.size):
         if puzzle.state[source] == ON:
-            cost += network.price[source]
+            cost += network.source_cost[source]
     for sensor in range(cells.size):
         cost += penalty[sensor, cells[sensor], 1 if puzzle.n_on[sensor] > 0 else 0]
     return cost
 
 
 @compiled
-def _sort(items: Numbers, keys: Numbers) -> None:
+def _sort(items: Places, keys: Places) -> None:
     """Sort a few items by their keys, in place; NumPy's sorts take seconds to compile."""
     for k in range(1, items.size):
         item, key, place = items[k], keys[k], k
@@ -266,8 +296,8 @@ def _sort(items: Numbers, keys: Numbers) -> None:
 
 
 @compiled
-def _cells_of(network: Network, puzzle: Puzzle, members: Numbers, is_listed: NDArray[np.bool_]) -> Numbers:
-    """The sensors that the open members decide on; those with the fewest open sources first."""
+def _cells_of(network: Network, puzzle: Puzzle, members: Places, is_listed: NDArray[np.bool_]) -> Places:
+    """The sensors that the open members can still change, those with the fewest open sources first."""
     n_edges = 0
     for source in members:
         n_edges += network.first_sensor[source + 1] - network.first_sensor[source]
@@ -287,7 +317,7 @@ def _cells_of(network: Network, puzzle: Puzzle, members: Numbers, is_listed: NDA
 
 @compiled
 def _is_impossible(puzzle: Puzzle) -> bool:
-    """Whether a sensor must be on that no source can reach any more."""
+    """Whether some sensor must be on although no active or open source reaches it."""
     for sensor in range(puzzle.worth.size):
         if puzzle.worth[sensor] == np.inf and puzzle.n_on[sensor] == 0 and puzzle.n_open[sensor] == 0:
             return True
@@ -296,11 +326,11 @@ def _is_impossible(puzzle: Puzzle) -> bool:
 
 @compiled
 def _solve_row(network: Network, puzzle: Puzzle, dual: Dual, tree: Tree, n_nodes: int) -> float:
-    """Decide every source; return how much cheaper an unknown solution could still be."""
-    everyone = np.arange(puzzle.state.size)
-    settle(network, puzzle, everyone)
-    while drop_dominated(network, puzzle, everyone):
-        settle(network, puzzle, everyone)
+    """Decide every source; return the gap: how much cheaper an unknown solution could still be."""
+    all_sources = np.arange(puzzle.state.size)
+    settle(network, puzzle, all_sources)
+    while drop_dominated(network, puzzle, all_sources):
+        settle(network, puzzle, all_sources)
     if _is_impossible(puzzle):
         return 0.0
     gap = 0.0
@@ -330,11 +360,12 @@ def search_rows(
     cost: Costs,
     gap: Costs,
 ) -> None:
-    """The cheapest activity behind each row of cells, given ``penalty[sensor, cell, state]``.
+    """Find the cheapest activity behind each row of cells, given ``penalty[sensor, cell, state]``.
 
-    ``active`` starts as zeros. A cost is infinite where no activity was found; it is the least cost if the gap is 0.
+    ``active`` starts as zeros and receives it. The cost is infinite where no activity was found, and proven to be the
+    least where the gap is 0. A part of a row is searched through at most ``n_nodes`` nodes.
     """
-    n_sources, n_sensors = network.price.size, cells.shape[1]
+    n_sources, n_sensors = network.source_cost.size, cells.shape[1]
     puzzle = Puzzle(
         np.empty(n_sensors),
         np.empty(n_sources, np.int8),
@@ -352,7 +383,7 @@ def search_rows(
         np.zeros(n_sources, np.int8),
     )
     for row in range(cells.shape[0]):
-        _show(puzzle, network, penalty, cells[row])
+        _start_row(puzzle, network, penalty, cells[row])
         gap[row] = _solve_row(network, puzzle, dual, tree, n_nodes)
         for source in range(n_sources):
             if puzzle.state[source] == OPEN:  # given up: the row is impossible, or was not solved

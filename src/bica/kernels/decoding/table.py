@@ -1,7 +1,7 @@
-"""The cheapest activity behind every set of sensors, and the chance of many rows, out of one table.
+"""The cheapest activity behind every set of sensors, and the probability of many rows, out of one table.
 
-A table holds a cost and a set of active sources for each set of sensors. Costs within ``TIE`` of each other
-are equal: then fewer active sources win, and after that the smaller number that their bits spell.
+A table holds a cost and a set of active sources for each set of sensors. Costs within ``TIE`` of each other are equal:
+then fewer active sources win, and among as many the smaller number that their bits spell.
 """
 
 import numpy as np
@@ -11,7 +11,8 @@ from bica.kernels.bits import Cells, Words
 from bica.kernels.columns import count_bits
 from bica.kernels.compiled import compiled
 
-TIE = 1e-9
+TIE = 1e-9  # nats
+BITS_PER_CELL = 2  # for 0, 1 and missing
 Costs = NDArray[np.float64]
 
 
@@ -26,11 +27,11 @@ def spread_bits(words: Words, columns: NDArray[np.int64], spread: Words) -> None
 
 @compiled
 def fold_keys(cells: Cells, keys: NDArray[np.uint64]) -> None:
-    """A number for each row of at most 32 cells; sorted by it, rows with the same last cells stand together."""
+    """Give each row of at most 32 cells a number; sorted by it, rows with the same last cells stand together."""
     for row in range(cells.shape[0]):
         key = np.uint64(0)
         for sensor in range(cells.shape[1]):
-            key |= np.uint64(cells[row, sensor]) << np.uint64(2 * sensor)
+            key |= np.uint64(cells[row, sensor]) << np.uint64(BITS_PER_CELL * sensor)
         keys[row] = key
 
 
@@ -44,7 +45,7 @@ def _n_bits(words: NDArray[np.uint64]) -> np.uint64:
 
 @compiled
 def ranks_before(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> bool:
-    """Which of two activities is preferred in a tie: the one with fewer sources, then the smaller number in binary."""
+    """Whether ``left`` is preferred in a tie: it has fewer active sources, or as many and spells the smaller number."""
     n_left, n_right = _n_bits(left), _n_bits(right)
     if n_left != n_right:
         return bool(n_left < n_right)
@@ -55,15 +56,15 @@ def ranks_before(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> bool:
 
 
 @compiled
-def add_source(cost: Costs, active: Words, sensors: int, source: int, price: float) -> None:
-    """Let one more source switch on the bit set ``sensors`` for this price, which may be negative.
+def add_source(cost: Costs, active: Words, sensors: int, source: int, source_cost: float) -> None:
+    """Let one more source switch on the bit set ``sensors`` at this cost, which may be negative.
 
-    Sets come in falling order: a set that holds all of ``sensors`` is read before anything is written to it,
-    and the others are never written to. So the source is counted once.
+    Sets are visited in falling order: a set that holds all of ``sensors`` is read before anything is written to it, and
+    the others are never written to. So the source is counted once.
     """
     candidate = np.empty(active.shape[1], np.uint64)
     for before in range(cost.size - 1, -1, -1):
-        after, value = before | sensors, cost[before] + price
+        after, value = before | sensors, cost[before] + source_cost
         if np.isinf(value) or value > cost[after] + TIE:
             continue
         candidate[:] = active[before]
@@ -75,7 +76,7 @@ def add_source(cost: Costs, active: Words, sensors: int, source: int, price: flo
 
 @compiled
 def _fold(cost: Costs, active: Words, folded_cost: Costs, folded_active: Words, if_quiet: float, if_on: float) -> None:
-    """Keep the better half of a table at each place: the last sensor quiet, or on."""
+    """Halve a table: at each place keep the cheaper state of the last sensor, quiet or on."""
     size = folded_cost.size
     for place in range(size):
         value_quiet, value_on = cost[place] + if_quiet, cost[place + size] + if_on
@@ -94,8 +95,9 @@ def decode_cells(
 ) -> None:
     """Find the cheapest activity behind each row of cells and its cost, given ``penalty[sensor, cell, state]``.
 
-    Each sensor, the last one first, halves the table, down to one entry. Rows that are sorted by their last cells
-    first share the halvings of the cells they have in common: time 2^m for one row, m 2^m for all possible ones.
+    Each sensor, the last one first, halves the table, down to one entry. Rows must be sorted by their last cell, then
+    by the one before it, and so on: neighbours share the halvings of the cells they have in common. Time 2^m for one
+    row, m 2^m for all possible ones.
     """
     n_rows, n_sensors = cells.shape
     half_cost, half_active = np.empty(cost.size), np.empty(active.shape, np.uint64)  # [size:2 * size] for each size
@@ -105,13 +107,13 @@ def decode_cells(
             changed -= 1
         for sensor in range(changed - 1, -1, -1):
             size = 1 << sensor
-            price = penalty[sensor, cells[row, sensor]]
+            quiet, on = penalty[sensor, cells[row, sensor], 0], penalty[sensor, cells[row, sensor], 1]
             here = slice(size, 2 * size)
             if sensor == n_sensors - 1:
-                _fold(cost, active, half_cost[here], half_active[here], price[0], price[1])
+                _fold(cost, active, half_cost[here], half_active[here], quiet, on)
             else:
                 whole = slice(2 * size, 4 * size)
-                _fold(half_cost[whole], half_active[whole], half_cost[here], half_active[here], price[0], price[1])
+                _fold(half_cost[whole], half_active[whole], half_cost[here], half_active[here], quiet, on)
         best[row] = half_active[1]
         least[row] = half_cost[1]
 
@@ -120,11 +122,10 @@ def decode_cells(
 def fold_rows(
     table: NDArray[np.float64], weight: NDArray[np.float64], cells: Cells, total: NDArray[np.float64]
 ) -> None:
-    """Sum the table over all sets, each weighed by ``weight[sensor, cell, state]``, for every row of cells.
+    """For every row of cells, sum the table over all sets of sensors, weighted by ``weight[sensor, cell, state]``.
 
     The table of 2^m sets stands in the upper half of ``table``. Each sensor, the last one first, halves it into the
-    free space below. Rows sorted by their last cells first share the halvings of the cells they have in common:
-    time 2^m for one row, about 2^m log(n_rows) for many.
+    free space below. Rows are sorted as for ``decode_cells``: time 2^m for one row, about 2^m log(n_rows) for many.
     """
     n_rows, n_sensors = cells.shape
     for row in range(n_rows):

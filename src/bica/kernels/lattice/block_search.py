@@ -1,70 +1,119 @@
 """The sources of a few sensors in one compiled piece, noise known: a wide table is learned from thousands of blocks.
 
-The moves are those of ``estimate/search.py`` – add, drop, exchange – on the same penalised likelihood, with blocks and
-known sources as in ``block_climb.py``. ``price`` is what a source must gain, for every set of sensors.
+The program: over all sets S of allowed sources, beside the known ones, and their rates, maximise
+
+    score(S) = max_w L(S, w) - sum_{g in S} cost_g,
+
+where L is the exact log-likelihood of the block (``block_climb.py``) and cost_g is what a source of these sensors must
+gain. It is searched by the moves of ``estimate/lattice/search.py``, in this order, until none helps:
+
+    add       the set g whose rate wants to grow from 0; dL/dw_g of *all* 2^m sets comes from one gradient, the steepest
+              few of every size are forecast by their best probability with all else fixed, the best forecasts refitted;
+    drop      the source with the least forecast loss, w_j^2 / (2 [I^-1]_jj) by Wald's approximation, refitted;
+    exchange  a source for a relative (one sensor more or less, union, intersection, difference with another source) or,
+              where it is in doubt, for what its absence makes steep; the sources take turns.
+
+Invariant: a move is taken only if the refitted score rises by more than ``BETTER``. The score is bounded, so the search
+ends. Known sources come first in every list; they pay no cost and never leave.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from bica.kernels.compiled import compiled
-from bica.kernels.lattice.block_climb import Block, Flags, Matrix, Sets, Table, Vector, chances, climb
+from bica.kernels.lattice.block_climb import BlockRows, Flags, Matrix, Sets, Vector, cell_probabilities, climb
 from bica.kernels.lattice.channel import apply_matrices
 from bica.kernels.lattice.likelihood import best_additions, candidate_gradient, spread_cells
+from bica.kernels.lattice.subsets import Lattice
 
-TRIED = 3
-HOPELESS = 10.0  # a forecast this far below the present score is not tried
-IN_DOUBT = 30.0  # a source whose loss costs more log-likelihood than this is there
-FEW = 8  # candidates of each size that are looked at closely
-BETTER = 1e-6
+TRIED = 3  # candidates that are refitted before a move is given up
+HOPELESS = 10.0  # nats: a forecast this far below the present score is not tried
+IN_DOUBT = 30.0  # nats: a source whose loss costs more log-likelihood than this is there
+FEW_OF_EACH_SIZE = 8  # candidates that are looked at closely
+BETTER = 1e-6  # nats: a smaller rise of the score is rounding
+WALD_RIDGE, WALD_RIDGE_FLOOR = 1e-9, 1e-12  # on the diagonal of the information, relative to its trace and absolute
+ALREADY_THERE = -1.0  # a slope that keeps a present source from being added again
 
-Fitted = tuple[Sets, Vector, float, Matrix]  # sources, rates, log-likelihood, information
-Moved = tuple[bool, Fitted]  # whether it is better than before
+
+class BlockChannel(NamedTuple):
+    """The noise of every sensor: (n_sensors, 2, 2) each."""
+
+    forwards: Matrix
+    transposed: Matrix
+
+
+class SetRules(NamedTuple):
+    """What holds for every set of sensors as a source: (2^n_sensors,) each."""
+
+    allowed: Flags
+    size: Sets  # how many sensors it has
+    cost: Vector  # what it must gain
+
+
+class FittedBlock(NamedTuple):
+    """Sources at their best rates."""
+
+    sources: Sets  # (n_sources,), bit sets
+    source_rate: Vector  # (n_sources,)
+    log_likelihood: float
+    information: Matrix  # (n_sources, n_sources), of the rates
+
+
+class Move(NamedTuple):
+    """The outcome of a move."""
+
+    is_better: bool
+    fit: FittedBlock  # the sources after the move; unspecified if it is not better
 
 
 @compiled
-def _fitted(sources: Sets, start: Vector, fixed: Flags, block: Block, matrices: Matrix, needed: float) -> Fitted:
-    """The best rates; sources whose rate ends at 0 leave, the known ones excepted."""
-    rate, height, information = climb(sources, start, fixed, block, matrices, needed)
-    alive = rate > 0.0
+def _fitted(
+    sources: Sets, start: Vector, fixed: Flags, rows: BlockRows, matrices: Matrix, needed: float
+) -> FittedBlock:
+    """The sources at their best rates; those whose rate ends at 0 leave, except the known ones."""
+    source_rate, height, information = climb(sources, start, fixed, rows, matrices, needed)
+    alive = source_rate > 0.0
     alive[: fixed.size] = True
     if alive.all():
-        return sources, rate, height, information
+        return FittedBlock(sources, source_rate, height, information)
     places = np.flatnonzero(alive)
     part = np.empty((places.size, places.size))
     for a in range(places.size):
         for b in range(places.size):
             part[a, b] = information[places[a], places[b]]
-    return sources[alive], rate[alive], height, part
+    return FittedBlock(sources[alive], source_rate[alive], height, part)
 
 
 @compiled
-def _prices(sources: Sets, n_known: int, price: Vector) -> float:
+def _total_cost(sources: Sets, n_known: int, cost: Vector) -> float:
+    """What all sources but the known ones must gain together."""
     total = 0.0
     for j in range(n_known, sources.size):
-        total += price[sources[j]]
+        total += cost[sources[j]]
     return total
 
 
 @compiled
-def worth_a_look(
+def promising_sets(
     sources: Sets,
     n_known: int,
-    block: Block,
-    channel: tuple[Matrix, Matrix],
-    tables: tuple[Table, Vector],
+    rows: BlockRows,
+    channel: BlockChannel,
+    tables: tuple[Lattice, Vector],
     allowed: Flags,
     size: Sets,
 ) -> Sets:
-    """Sets whose rate wants to grow, the steepest of every size."""
-    hidden, chance = tables
+    """Sets of sensors whose rate wants to grow from 0, the steepest few of every size."""
+    hidden, probability = tables
     by_hidden, slope = np.empty(hidden.size), np.empty(hidden.size)
-    spread_cells(block[3] / chance, block[0], block[1], block[2], by_hidden)
-    apply_matrices(by_hidden, channel[1])
+    spread_cells(rows.weights / probability, rows.groups.unobserved, rows.groups.starts, rows.groups.cells, by_hidden)
+    apply_matrices(by_hidden, channel.transposed)
     candidate_gradient(hidden, by_hidden, slope)
     for j in range(n_known, sources.size):
-        slope[sources[j]] = -1.0
-    n_sensors = channel[0].shape[0]
-    steepest = np.zeros((n_sensors + 1, FEW), np.int64)
+        slope[sources[j]] = ALREADY_THERE
+    n_sensors = channel.forwards.shape[0]
+    steepest = np.zeros((n_sensors + 1, FEW_OF_EACH_SIZE), np.int64)
     filled = np.zeros(n_sensors + 1, np.int64)
     for s in range(1, hidden.size):
         if allowed[s] and slope[s] > 0.0:
@@ -80,7 +129,7 @@ def worth_a_look(
 
 @compiled
 def _insert(row: Sets, filled: Sets, k: int, s: int, slope: Vector) -> None:
-    """Keep the steepest few in ``row``, falling."""
+    """Insert the set ``s`` into ``row``, the steepest few of size ``k`` in falling order, if it is one of them."""
     if filled[k] == row.size and slope[s] <= slope[row[row.size - 1]]:
         return
     place = min(filled[k], row.size - 1)
@@ -93,7 +142,10 @@ def _insert(row: Sets, filled: Sets, k: int, s: int, slope: Vector) -> None:
 
 @compiled
 def _relatives(source: int, others: Sets, n_known: int, n_sensors: int, allowed: Flags) -> Sets:
-    """One sensor more or less; union, intersection and difference with other sources; none that is there already."""
+    """Allowed sets near the source that are not among the others yet.
+
+    They have one sensor more or less, or are its union, intersection or difference with one of the others.
+    """
     taken = np.zeros(1 << n_sensors, np.bool_)
     taken[0] = taken[source] = True
     for j in range(n_known, others.size):
@@ -105,7 +157,7 @@ def _relatives(source: int, others: Sets, n_known: int, n_sensors: int, allowed:
             s = source ^ (1 << k)
         else:
             other = others[(k - n_sensors) // 3]
-            kind = (k - n_sensors) % 3
+            kind = (k - n_sensors) % 3  # union, intersection, difference
             s = source | other if kind == 0 else (source & other if kind == 1 else source & ~other)
         if allowed[s] and not taken[s]:
             taken[s] = True
@@ -117,143 +169,142 @@ def _relatives(source: int, others: Sets, n_known: int, n_sensors: int, allowed:
 @compiled
 def _best_grown(
     sources: Sets,
-    rate: Vector,
+    source_rate: Vector,
     candidates: Sets,
     best_score: float,
     fixed: Flags,
-    block: Block,
+    rows: BlockRows,
     matrices: Matrix,
-    tables: tuple[Table, Vector, float],
-    price: Vector,
-) -> Moved:
-    """Add the candidate that promises most, refit, and stop at the first that beats ``best_score``."""
-    hidden, chance, height = tables
+    tables: tuple[Lattice, Vector, float],
+    cost: Vector,
+) -> Move:
+    """Add the candidates one at a time, the best forecast first; the first that beats ``best_score`` when refitted."""
+    hidden, present, height = tables
     gain, probability = np.empty(candidates.size), np.empty(candidates.size)
-    groups = (block[0], block[1], block[2])
-    best_additions(hidden, matrices, candidates, groups, chance, block[3], gain, probability)
-    here = height - _prices(sources, fixed.size, price)
+    best_additions(hidden, matrices, candidates, rows.groups, present, rows.weights, gain, probability)
+    here = height - _total_cost(sources, fixed.size, cost)
     for _ in range(min(TRIED, candidates.size)):
         place, forecast = -1, best_score - HOPELESS
         for c in range(candidates.size):
-            if here + gain[c] - price[candidates[c]] > forecast:
-                place, forecast = c, here + gain[c] - price[candidates[c]]
+            if here + gain[c] - cost[candidates[c]] > forecast:
+                place, forecast = c, here + gain[c] - cost[candidates[c]]
         if place < 0:
             break
         gain[place] = -np.inf
         grown = np.append(sources, candidates[place])
-        start = np.append(rate, -np.log1p(-probability[place]))
-        needed = best_score + _prices(grown, fixed.size, price)
-        fit = _fitted(grown, start, fixed, block, matrices, needed)
-        if fit[2] - _prices(fit[0], fixed.size, price) > best_score + BETTER:
-            return True, fit
-    return False, (sources, rate, height, np.zeros((0, 0)))
+        start = np.append(source_rate, -np.log1p(-probability[place]))
+        needed = best_score + _total_cost(grown, fixed.size, cost)
+        fit = _fitted(grown, start, fixed, rows, matrices, needed)
+        if fit.log_likelihood - _total_cost(fit.sources, fixed.size, cost) > best_score + BETTER:
+            return Move(True, fit)
+    return Move(False, FittedBlock(sources, source_rate, height, np.zeros((0, 0))))
 
 
 @compiled
-def _grown(
-    now: Fitted, fixed: Flags, block: Block, channel: tuple[Matrix, Matrix], rules: tuple[Flags, Sets, Vector]
-) -> Moved:
-    """Add one source: the likeliest that pays for itself."""
-    sources, rate, _, _ = now
-    hidden, chance = np.empty(1 << channel[0].shape[0]), np.empty(block[2].size)
-    height = chances(sources, rate, block, channel[0], hidden, chance)
-    candidates = worth_a_look(sources, fixed.size, block, channel, (hidden, chance), rules[0], rules[1])
-    score = height - _prices(sources, fixed.size, rules[2])
-    tables = (hidden, chance, height)
-    return _best_grown(sources, rate, candidates, score, fixed, block, channel[0], tables, rules[2])
+def _grown(now: FittedBlock, fixed: Flags, rows: BlockRows, channel: BlockChannel, rules: SetRules) -> Move:
+    """Add the most promising source that pays for itself."""
+    sources, source_rate, _, _ = now
+    hidden, probability = np.empty(1 << channel.forwards.shape[0]), np.empty(rows.weights.size)
+    height = cell_probabilities(sources, source_rate, rows, channel.forwards, hidden, probability)
+    candidates = promising_sets(sources, fixed.size, rows, channel, (hidden, probability), rules.allowed, rules.size)
+    score = height - _total_cost(sources, fixed.size, rules.cost)
+    tables = (hidden, probability, height)
+    return _best_grown(sources, source_rate, candidates, score, fixed, rows, channel.forwards, tables, rules.cost)
 
 
 @compiled
-def losses(rate: Vector, information: Matrix) -> Vector:
-    """What dropping each source would cost in log-likelihood, by Wald's approximation."""
-    if not rate.size:
+def losses(source_rate: Vector, information: Matrix) -> Vector:
+    """How much log-likelihood would be lost without each source, by Wald's approximation."""
+    if not source_rate.size:
         return np.empty(0)
-    ridge = 1e-9 * np.trace(information) + 1e-12
-    spread = np.linalg.inv(information + ridge * np.eye(rate.size))
-    loss = np.empty(rate.size)
-    for j in range(rate.size):
-        loss[j] = 0.5 * rate[j] ** 2 / spread[j, j]
+    ridge = WALD_RIDGE * np.trace(information) + WALD_RIDGE_FLOOR
+    spread = np.linalg.inv(information + ridge * np.eye(source_rate.size))
+    loss = np.empty(source_rate.size)
+    for j in range(source_rate.size):
+        loss[j] = 0.5 * source_rate[j] ** 2 / spread[j, j]
     return loss
 
 
 @compiled
 def _without(values: Vector, place: int) -> Vector:
+    """The values but for the one at this place."""
     return np.concatenate((values[:place], values[place + 1 :]))
 
 
 @compiled
-def _dropped(now: Fitted, fixed: Flags, block: Block, matrices: Matrix, price: Vector) -> Moved:
-    """Drop one source: the one that loses least, refitted before it is compared."""
-    sources, rate, height, information = now
-    score = height - _prices(sources, fixed.size, price)
-    loss = losses(rate, information)
+def _dropped(now: FittedBlock, fixed: Flags, rows: BlockRows, matrices: Matrix, cost: Vector) -> Move:
+    """Drop the source whose loss is forecast to be least, refitting before the scores are compared."""
+    sources, source_rate, height, information = now
+    score = height - _total_cost(sources, fixed.size, cost)
+    loss = losses(source_rate, information)
     for j in range(sources.size):
-        loss[j] = loss[j] - price[sources[j]] if j >= fixed.size else np.inf
+        loss[j] = loss[j] - cost[sources[j]] if j >= fixed.size else np.inf
     for _ in range(min(TRIED, sources.size)):
         place = int(np.argmin(loss))
         if loss[place] > HOPELESS:
             break
         loss[place] = np.inf
         rest = np.concatenate((sources[:place], sources[place + 1 :]))
-        needed = score + _prices(rest, fixed.size, price)
-        fit = _fitted(rest, _without(rate, place), fixed, block, matrices, needed)
-        if fit[2] - _prices(fit[0], fixed.size, price) > score + BETTER:
-            return True, fit
-    return False, now
+        needed = score + _total_cost(rest, fixed.size, cost)
+        fit = _fitted(rest, _without(source_rate, place), fixed, rows, matrices, needed)
+        if fit.log_likelihood - _total_cost(fit.sources, fixed.size, cost) > score + BETTER:
+            return Move(True, fit)
+    return Move(False, now)
 
 
 @compiled
 def _exchanged(
-    now: Fitted,
+    now: FittedBlock,
     turn: int,
     fixed: Flags,
-    block: Block,
-    channel: tuple[Matrix, Matrix],
-    rules: tuple[Flags, Sets, Vector],
-) -> tuple[Moved, int]:
-    """Replace a source by a relative or, where it is in doubt, by what its absence suggests; and whose turn is next."""
-    sources, rate, height, information = now
-    n_sensors, n_unknown = channel[0].shape[0], sources.size - fixed.size
-    hidden, chance = np.empty(1 << n_sensors), np.empty(block[2].size)
-    score, loss = height - _prices(sources, fixed.size, rules[2]), losses(rate, information)
+    rows: BlockRows,
+    channel: BlockChannel,
+    rules: SetRules,
+) -> tuple[Move, int]:
+    """Replace a source by a relative or, if it is in doubt, by what its absence makes steep; and whose turn is next."""
+    sources, source_rate, height, information = now
+    n_sensors, n_unknown = channel.forwards.shape[0], sources.size - fixed.size
+    hidden, probability = np.empty(1 << n_sensors), np.empty(rows.weights.size)
+    score, loss = height - _total_cost(sources, fixed.size, rules.cost), losses(source_rate, information)
     for k in range(n_unknown):
         place = fixed.size + (turn + k) % n_unknown
-        rest, kept = np.concatenate((sources[:place], sources[place + 1 :])), _without(rate, place)
-        without = chances(rest, kept, block, channel[0], hidden, chance)
+        rest, kept = np.concatenate((sources[:place], sources[place + 1 :])), _without(source_rate, place)
+        without = cell_probabilities(rest, kept, rows, channel.forwards, hidden, probability)
         if not np.isfinite(without):
             continue
-        candidates = _relatives(sources[place], rest, fixed.size, n_sensors, rules[0])
+        candidates = _relatives(sources[place], rest, fixed.size, n_sensors, rules.allowed)
         if loss[place] < IN_DOUBT:
-            more = worth_a_look(sources, fixed.size, block, channel, (hidden, chance), rules[0], rules[1])
+            more = promising_sets(sources, fixed.size, rows, channel, (hidden, probability), rules.allowed, rules.size)
             candidates = np.unique(np.concatenate((candidates, more)))
-        tables = (hidden, chance, without)
-        moved = _best_grown(rest, kept, candidates, score, fixed, block, channel[0], tables, rules[2])
-        if moved[0]:
+        tables = (hidden, probability, without)
+        moved = _best_grown(rest, kept, candidates, score, fixed, rows, channel.forwards, tables, rules.cost)
+        if moved.is_better:
             return moved, place - fixed.size
-    return (False, now), turn
+    return Move(False, now), turn
 
 
 @compiled
 def search_block(
     sources: Sets,
-    rate: Vector,
+    source_rate: Vector,
     fixed: Flags,
-    block: Block,
-    channel: tuple[Matrix, Matrix],
-    rules: tuple[Flags, Sets, Vector],
-) -> Fitted:
-    """Add, drop and exchange until the penalised likelihood rises no more, from the given sources on.
+    rows: BlockRows,
+    channel: BlockChannel,
+    rules: SetRules,
+) -> tuple[Sets, Vector, float, Matrix]:
+    """Add, drop and exchange sources, starting from the given ones, until the penalised likelihood rises no more.
 
-    ``channel`` is the noise, forwards and transposed. ``rules`` say of every set of sensors whether it may be a source,
-    how many sensors it has, and what it must gain. Returns sources, rates, score and information of the rates.
+    The first ``fixed.size`` sources are known; those marked in ``fixed`` keep their rate. Returns the sources, their
+    rates, the score and the information of the rates.
     """
-    now, turn = _fitted(sources, rate, fixed, block, channel[0], -np.inf), 0
+    now, turn = _fitted(sources, source_rate, fixed, rows, channel.forwards, -np.inf), 0
     while True:
-        moved = _grown(now, fixed, block, channel, rules)
-        if not moved[0]:
-            moved = _dropped(now, fixed, block, channel[0], rules[2])
-        if not moved[0]:
-            moved, turn = _exchanged(now, turn, fixed, block, channel, rules)
-        if not moved[0]:
-            return now[0], now[1], now[2] - _prices(now[0], fixed.size, rules[2]), now[3]
-        now = moved[1]
+        moved = _grown(now, fixed, rows, channel, rules)
+        if not moved.is_better:
+            moved = _dropped(now, fixed, rows, channel.forwards, rules.cost)
+        if not moved.is_better:
+            moved, turn = _exchanged(now, turn, fixed, rows, channel, rules)
+        if not moved.is_better:
+            score = now.log_likelihood - _total_cost(now.sources, fixed.size, rules.cost)
+            return now.sources, now.source_rate, score, now.information
+        now = moved.fit

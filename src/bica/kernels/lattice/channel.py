@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.kernels.compiled import compiled
-from bica.kernels.lattice.subsets import TILE
+from bica.kernels.lattice.subsets import GROUP, TILE, TOGETHER, Lattice
 
 
 @compiled
-def mix_source(table: NDArray[np.float64], sensors: int, probability: float) -> None:
-    """Let one more source switch on the bit set ``sensors`` with this probability.
+def mix_source(table: Lattice, sensors: int, probability: float) -> None:
+    """Add a source to the distribution: it switches on the bit set ``sensors`` with this probability.
 
     Nothing is ever subtracted, so impossible patterns stay exactly 0 and rare ones keep their digits.
     """
@@ -23,13 +23,12 @@ def mix_source(table: NDArray[np.float64], sensors: int, probability: float) -> 
             table[pattern | sensors] += moved
 
 
-Table = NDArray[np.float64]
-Rates = NDArray[np.float64]  # (n_sensors,)
+NoiseRates = NDArray[np.float64]  # (n_sensors,), how often each sensor raises a false alarm, or misses
 Matrices = NDArray[np.float64]  # (n_sensors, 2, 2)
 
 
 @compiled
-def _apply_one_sensor(values: Table, bit: int, matrix: NDArray[np.float64]) -> None:
+def _apply_one_sensor(values: Lattice, bit: int, matrix: NDArray[np.float64]) -> None:
     quiet_to_quiet, on_to_quiet = matrix[0, 0], matrix[0, 1]
     quiet_to_on, on_to_on = matrix[1, 0], matrix[1, 1]
     for start in range(0, values.size, 2 * bit):
@@ -41,13 +40,13 @@ def _apply_one_sensor(values: Table, bit: int, matrix: NDArray[np.float64]) -> N
 
 
 @compiled
-def _apply_three_sensors(values: Table, matrices: Matrices) -> None:
-    """The first three sensors at once: alone, their slices are too short for vector instructions."""
-    groups = values.reshape(-1, 8)
+def _apply_three_sensors(values: Lattice, matrices: Matrices) -> None:
+    """The first three sensors at once."""
+    groups = values.reshape(-1, GROUP)
     for k in range(groups.shape[0]):
-        for sensor in range(3):
+        for sensor in range(TOGETHER):
             bit = 1 << sensor
-            for s in range(8):
+            for s in range(GROUP):
                 if s & bit == 0:
                     was_quiet, was_on = groups[k, s], groups[k, s ^ bit]
                     groups[k, s] = matrices[sensor, 0, 0] * was_quiet + matrices[sensor, 0, 1] * was_on
@@ -55,19 +54,19 @@ def _apply_three_sensors(values: Table, matrices: Matrices) -> None:
 
 
 @compiled
-def _apply_all_sensors(values: Table, matrices: Matrices) -> None:
+def _apply_all_sensors(values: Lattice, matrices: Matrices) -> None:
     first = 0
-    if values.size >= 8:
+    if values.size >= GROUP:
         _apply_three_sensors(values, matrices)
-        first = 3
+        first = TOGETHER
     for sensor in range(first, matrices.shape[0]):
         if 1 << sensor < values.size:
             _apply_one_sensor(values, 1 << sensor, matrices[sensor])
 
 
 @compiled
-def apply_matrices(values: Table, matrices: Matrices) -> None:
-    """For every sensor, send the pair (quiet, on) of every other state through that sensor's matrix."""
+def apply_matrices(values: Lattice, matrices: Matrices) -> None:
+    """Apply the matrix of every sensor, one after the other, to the pairs of values that differ in this sensor only."""
     tile = min(TILE, values.size)
     for start in range(0, values.size, tile):
         _apply_all_sensors(values[start : start + tile], matrices)
@@ -76,21 +75,21 @@ def apply_matrices(values: Table, matrices: Matrices) -> None:
             _apply_one_sensor(values, 1 << sensor, matrices[sensor])
 
 
-def channel_matrices(false_alarm: Rates, miss: Rates) -> Matrices:
-    """Column: what was there; row: what is shown. ``[[1 - a, b], [a, 1 - b]]`` for every sensor."""
+def channel_matrices(false_alarm: NoiseRates, miss: NoiseRates) -> Matrices:
+    """``[[1 - a, b], [a, 1 - b]]`` for every sensor: the column is its true state, the row what it shows."""
     return np.array([[1 - false_alarm, miss], [false_alarm, 1 - miss]]).transpose(2, 0, 1).copy()
 
 
-def apply_channel(values: Table, false_alarm: Rates, miss: Rates) -> None:
+def apply_channel(values: Lattice, false_alarm: NoiseRates, miss: NoiseRates) -> None:
     """Turn the distribution of what is there into the distribution of what is shown."""
     apply_matrices(values, channel_matrices(false_alarm, miss))
 
 
-def apply_channel_transposed(values: Table, false_alarm: Rates, miss: Rates) -> None:
-    """Carry a derivative by what is shown back to a derivative by what is there."""
+def apply_channel_transposed(values: Lattice, false_alarm: NoiseRates, miss: NoiseRates) -> None:
+    """Turn a derivative by the distribution of what is shown into one by the distribution of what is there."""
     apply_matrices(values, channel_matrices(false_alarm, miss).transpose(0, 2, 1).copy())
 
 
-def undo_channel(values: Table, false_alarm: Rates, miss: Rates) -> None:
+def undo_channel(values: Lattice, false_alarm: NoiseRates, miss: NoiseRates) -> None:
     """Invert ``apply_channel``; the rates of a sensor must not add up to 1."""
     apply_matrices(values, np.linalg.inv(channel_matrices(false_alarm, miss)).astype(np.float64))

@@ -1,22 +1,38 @@
 """The exact likelihood of an OR mixture on the subset lattice, and its derivatives.
 
-Tables of length 2^m: ``hidden`` is the distribution of what is there, ``shown`` of what noisy sensors show. The data
-are cells of the shown table, grouped by which sensors were unobserved; in a group those sensors are summed out.
+Tables have length 2^m: ``hidden`` is the distribution of what is there, ``shown`` that of what noisy sensors show. The
+data are cells of the shown table, grouped by which sensors were unobserved; in a group those sensors are summed out.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bica.kernels.compiled import compiled
 from bica.kernels.lattice.channel import apply_matrices, mix_source
-from bica.kernels.lattice.subsets import subset_sums, superset_sums
+from bica.kernels.lattice.subsets import Lattice, subset_sums, superset_sums
 
-Table = NDArray[np.float64]
 Sets = NDArray[np.int64]
+
+# Newton's method for the probability of one more source
+START_PROBABILITY = 0.05
+NEWTON_STEPS = 40  # at most
+SHRINK = 0.1  # a step to 0 or below goes to this share of the present probability instead
+ALMOST_CERTAIN = 0.98  # a step goes at most halfway there
+SETTLED, SETTLED_FLOOR = 1e-4, 1e-9  # relative and absolute change of the probability that ends it
+
+
+class CellGroups(NamedTuple):
+    """Cells of the lattice that were observed, grouped by which sensors were not."""
+
+    unobserved: Sets  # (n_groups,), bit sets of sensors
+    starts: Sets  # (n_groups + 1,), where the cells of each group begin
+    cells: Sets  # (n_cells,), patterns as bit sets, 0 where unobserved
 
 
 @compiled
-def mix_sources(sources: Sets, probability: NDArray[np.float64], hidden: Table) -> None:
+def mix_sources(sources: Sets, probability: NDArray[np.float64], hidden: Lattice) -> None:
     """Make ``hidden`` the pattern distribution of these sources."""
     hidden[:] = 0.0
     hidden[0] = 1.0
@@ -25,8 +41,8 @@ def mix_sources(sources: Sets, probability: NDArray[np.float64], hidden: Table) 
 
 
 @compiled
-def read_cells(table: Table, unobserved: Sets, starts: Sets, cells: Sets, values: NDArray[np.float64]) -> None:
-    """The chance of every observed cell; the sensors that its group did not observe are summed out.
+def read_cells(table: Lattice, unobserved: Sets, starts: Sets, cells: Sets, values: NDArray[np.float64]) -> None:
+    """Make ``values`` the table's value of every observed cell, summed over the sensors that its group did not observe.
 
     A cell with k unobserved sensors takes 2^k additions, the distinct cells of a group at most 2^m together.
     """
@@ -41,7 +57,7 @@ def read_cells(table: Table, unobserved: Sets, starts: Sets, cells: Sets, values
 
 
 @compiled
-def spread_cells(values: NDArray[np.float64], unobserved: Sets, starts: Sets, cells: Sets, table: Table) -> None:
+def spread_cells(values: NDArray[np.float64], unobserved: Sets, starts: Sets, cells: Sets, table: Lattice) -> None:
     """The transpose of ``read_cells``: every cell's value is added to all patterns that it stands for."""
     table[:] = 0.0
     for group in range(unobserved.size):
@@ -55,7 +71,7 @@ def spread_cells(values: NDArray[np.float64], unobserved: Sets, starts: Sets, ce
 
 
 @compiled
-def candidate_gradient(hidden: Table, by_hidden: Table, gradient: Table) -> None:
+def candidate_gradient(hidden: Lattice, by_hidden: Lattice, gradient: Lattice) -> None:
     """The derivative of the log-likelihood by the rate of *every* set of sensors, present or not.
 
     ``by_hidden`` is the derivative by the hidden distribution. Three transforms, whatever the number of sources.
@@ -70,8 +86,8 @@ def candidate_gradient(hidden: Table, by_hidden: Table, gradient: Table) -> None
 
 
 @compiled
-def source_gradient(hidden: Table, by_hidden: Table, sources: Sets) -> NDArray[np.float64]:
-    """The same for a few sources, without subtracting large numbers."""
+def source_gradient(hidden: Lattice, by_hidden: Lattice, sources: Sets) -> NDArray[np.float64]:
+    """The same derivative for a few sources only, without subtracting large numbers."""
     gradient = np.zeros(sources.size)
     for j in range(sources.size):
         for s in range(hidden.size):
@@ -80,7 +96,7 @@ def source_gradient(hidden: Table, by_hidden: Table, sources: Sets) -> NDArray[n
 
 
 @compiled
-def with_source_on(hidden: Table, source: int, table: Table) -> None:
+def with_source_on(hidden: Lattice, source: int, table: Lattice) -> None:
     """The hidden distribution given that the source is on."""
     table[:] = 0.0
     for s in range(hidden.size):
@@ -89,7 +105,7 @@ def with_source_on(hidden: Table, source: int, table: Table) -> None:
 
 @compiled
 def noise_derivative(
-    shown: Table, sensor: int, false_alarm: float, miss: float, by_miss: bool, weight: float, table: Table
+    shown: Lattice, sensor: int, false_alarm: float, miss: float, by_miss: bool, weight: float, table: Lattice
 ) -> None:
     """Add ``weight`` times the derivative of the shown distribution by one sensor's false-alarm or miss rate."""
     bit = 1 << sensor
@@ -105,7 +121,7 @@ def noise_derivative(
 
 @compiled
 def noise_gradient(
-    shown: Table, by_shown: Table, false_alarm: NDArray[np.float64], miss: NDArray[np.float64]
+    shown: Lattice, by_shown: Lattice, false_alarm: NDArray[np.float64], miss: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The derivative of the log-likelihood by every sensor's false-alarm and miss rate: (n_sensors, 2)."""
     gradient = np.zeros((false_alarm.size, 2))
@@ -125,81 +141,83 @@ def noise_gradient(
 
 @compiled
 def source_derivatives(
-    hidden: Table,
+    hidden: Lattice,
     sources: Sets,
     matrices: NDArray[np.float64],
-    cells: tuple[Sets, Sets, Sets],
+    groups: CellGroups,
     derivatives: NDArray[np.float64],
 ) -> None:
-    """Derivatives of the chance of every cell by the rate of every source: the first rows of ``derivatives``."""
+    """Make the first rows of ``derivatives`` those of the probability of every cell by the rate of every source."""
     table = np.empty(hidden.size)
     for j in range(sources.size):
         with_source_on(hidden, sources[j], table)
         table -= hidden
         apply_matrices(table, matrices)
-        read_cells(table, cells[0], cells[1], cells[2], derivatives[j])
+        read_cells(table, groups.unobserved, groups.starts, groups.cells, derivatives[j])
 
 
 @compiled
-def log_chance_derivatives(
-    hidden: Table,
-    shown: Table,
+def probability_derivatives(
+    hidden: Lattice,
+    shown: Lattice,
     sources: Sets,
-    rates: tuple[NDArray[np.float64], NDArray[np.float64]],
-    rates_of: tuple[NDArray[np.float64], NDArray[np.float64]],
+    noise_rates: tuple[NDArray[np.float64], NDArray[np.float64]],
+    noise_rates_of: tuple[NDArray[np.float64], NDArray[np.float64]],
     matrices: NDArray[np.float64],
-    cells: tuple[Sets, Sets, Sets],
+    groups: CellGroups,
     derivatives: NDArray[np.float64],
 ) -> None:
-    """Derivatives of the chance of every cell, by the rate of every source, then by every unknown of the noise.
+    """Derivatives of the probability of every cell, by the rate of every source, then by every unknown of the noise.
 
-    ``rates`` are the false-alarm and miss rates, ``rates_of`` how they depend on the unknowns (n_sensors, n_unknown).
+    ``noise_rates`` are the false-alarm and the miss rates, ``noise_rates_of`` their derivatives by the unknowns, each
+    (n_sensors, n_unknown).
     """
-    source_derivatives(hidden, sources, matrices, cells, derivatives)
+    source_derivatives(hidden, sources, matrices, groups, derivatives)
     table = np.empty(hidden.size)
-    for unknown in range(rates_of[0].shape[1]):
+    for unknown in range(noise_rates_of[0].shape[1]):
         table[:] = 0.0
         for sensor in range(matrices.shape[0]):
-            false_alarm, miss = rates[0][sensor], rates[1][sensor]
+            false_alarm, miss = noise_rates[0][sensor], noise_rates[1][sensor]
             for by_miss in range(2):
-                weight = rates_of[by_miss][sensor, unknown]
+                weight = noise_rates_of[by_miss][sensor, unknown]
                 if weight != 0.0:
                     noise_derivative(shown, sensor, false_alarm, miss, by_miss == 1, weight, table)
-        read_cells(table, cells[0], cells[1], cells[2], derivatives[sources.size + unknown])
+        read_cells(table, groups.unobserved, groups.starts, groups.cells, derivatives[sources.size + unknown])
 
 
 @compiled
 def best_additions(
-    hidden: Table,
+    hidden: Lattice,
     matrices: NDArray[np.float64],
     candidates: Sets,
-    cells: tuple[Sets, Sets, Sets],
-    chance: NDArray[np.float64],
+    groups: CellGroups,
+    cell_probability: NDArray[np.float64],
     weights: NDArray[np.float64],
     gain: NDArray[np.float64],
     probability: NDArray[np.float64],
 ) -> None:
     """How much each candidate alone would raise the log-likelihood, and at which probability.
 
-    In the probability of one more source the log-likelihood is concave: Newton's method, kept inside (0, 1).
+    With r = (cell probability if the candidate is on) / (present one) - 1, the gain at probability p is the weighted
+    sum of log(1 + p r), which is concave in p: Newton's method finds its top, kept inside (0, 1).
     """
-    table, ratio = np.empty(hidden.size), np.empty(chance.size)
+    table, ratio = np.empty(hidden.size), np.empty(cell_probability.size)
     for c in range(candidates.size):
         with_source_on(hidden, candidates[c], table)
         apply_matrices(table, matrices)
-        read_cells(table, cells[0], cells[1], cells[2], ratio)
+        read_cells(table, groups.unobserved, groups.starts, groups.cells, ratio)
         for k in range(ratio.size):
-            ratio[k] = ratio[k] / chance[k] - 1.0
-        p = 0.05
-        for _ in range(40):
+            ratio[k] = ratio[k] / cell_probability[k] - 1.0
+        p = START_PROBABILITY
+        for _ in range(NEWTON_STEPS):
             slope, curvature = 0.0, 0.0
             for k in range(ratio.size):
                 step = ratio[k] / (1.0 + p * ratio[k])
                 slope += weights[k] * step
                 curvature += weights[k] * step * step
             new = p + slope / curvature if curvature > 0.0 else p
-            new = 0.1 * p if new <= 0.0 else min(new, 0.5 * (p + 0.98))
-            settled = abs(new - p) < 1e-4 * p + 1e-9
+            new = SHRINK * p if new <= 0.0 else min(new, 0.5 * (p + ALMOST_CERTAIN))
+            settled = abs(new - p) < SETTLED * p + SETTLED_FLOOR
             p = new
             if settled:
                 break

@@ -1,8 +1,8 @@
 """Multi-assignment clustering: every row belongs to a set of sources, the softer the higher the temperature.
 
-Sets of sources are numbered, smaller ones first. ``quiet_one[k, j]`` is the chance that source k leaves sensor j quiet,
-``quiet[j, s]`` that all sources of set s do. The sensor then shows 1 with chance ``false_alarm + clear (1 - quiet)``
-and 0 with chance ``miss + clear quiet``, where ``clear = 1 - false_alarm - miss``.
+Sets of sources are numbered, smaller ones first. ``quiet_one[k, j]`` is the probability that source k leaves sensor j
+quiet, ``quiet[j, s]`` that all sources of set s do. The sensor then shows 1 with probability ``false_alarm + clear (1 -
+quiet)`` and 0 with probability ``miss + clear quiet``, where ``clear = 1 - false_alarm - miss``.
 """
 
 import numpy as np
@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 from bica.kernels.bits import Cells
 from bica.kernels.compiled import compiled
 
-Table = NDArray[np.float64]
+Floats = NDArray[np.float64]
 Sets = NDArray[np.int64]
 TINY = 1e-300  # keeps logarithms and quotients finite where something is impossible
 NEGLIGIBLE = -40.0  # exp of less than this changes no sum
-ROOT_STEPS = 40
+ROOT_STEPS = 40  # of Newton's method or halving, at most
+ROOT_TOLERANCE = 1e-7  # change of a probability that ends them
+CLEARLY_BETTER = 1e-9  # nats: less is a tie, which the smaller set wins
 
 
 @compiled
-def quiet_chances(quiet_one: Table, without: Sets, quiet: Table) -> None:
-    """Fill ``quiet``; ``without[k, s]`` is the set s less source k, or -1 where k is not in it."""
+def quiet_probabilities(quiet_one: Floats, without: Sets, quiet: Floats) -> None:
+    """Fill ``quiet``; ``without[k, s]`` is the number of the set s without source k, or -1 where k is not in it."""
     quiet[:, 0] = 1.0
     for s in range(1, quiet.shape[1]):
         k = 0
@@ -33,17 +35,17 @@ def quiet_chances(quiet_one: Table, without: Sets, quiet: Table) -> None:
 @compiled
 def assign(
     cells: Cells,
-    weights: Table,
-    quiet: Table,
+    weights: Floats,
+    quiet: Floats,
     noise: tuple[float, float],
     temperature: float,
-    ones: Table,
-    total: Table,
+    ones: Floats,
+    total: Floats,
 ) -> float:
-    """Spread every row over the sets, with shares ``chance^(1 / temperature)``; return the free energy.
+    """Spread every row over the sets, with shares ``probability^(1 / temperature)``; return the free energy.
 
     ``total[s]`` becomes the weight of the rows in set s, ``ones[j, s]`` of those in which sensor j is on. Time: rows
-    times sets times sensors, memory that of one row.
+    times sets times sensors; memory: that of one row.
     """
     n_sensors, n_sets = quiet.shape
     clear = 1.0 - noise[0] - noise[1]
@@ -77,8 +79,8 @@ def assign(
 
 
 @compiled
-def _slope(others: Table, ones: Table, zeros: Table, noise: tuple[float, float], x: float) -> tuple[float, float]:
-    """First and second derivative of the expected log chance by one quiet chance ``x``."""
+def _slope(others: Floats, ones: Floats, zeros: Floats, noise: tuple[float, float], x: float) -> tuple[float, float]:
+    """First and second derivative of the expected log-likelihood by one quiet probability ``x``."""
     clear = 1.0 - noise[0] - noise[1]
     first, second = 0.0, 0.0
     for s in range(others.size):
@@ -91,10 +93,12 @@ def _slope(others: Table, ones: Table, zeros: Table, noise: tuple[float, float],
 
 
 @compiled
-def best_quiet_chance(others: Table, ones: Table, zeros: Table, noise: tuple[float, float], start: float) -> float:
-    """Where the expected log chance, which is concave in one quiet chance, is highest within [0, 1].
+def best_quiet_probability(
+    others: Floats, ones: Floats, zeros: Floats, noise: tuple[float, float], start: float
+) -> float:
+    """Where the expected log-likelihood, which is concave in one quiet probability, is highest within [0, 1].
 
-    Newton's steps, halved into the bracket where they leave it.
+    Newton's method, with halving where a step leaves the bracket.
     """
     if _slope(others, ones, zeros, noise, 0.0)[0] <= 0.0:
         return 0.0
@@ -110,7 +114,7 @@ def best_quiet_chance(others: Table, ones: Table, zeros: Table, noise: tuple[flo
         new = x - first / second if second < 0.0 else low
         if not low < new < high:
             new = 0.5 * (low + high)
-        if abs(new - x) < 1e-7:
+        if abs(new - x) < ROOT_TOLERANCE:
             return new
         x = new
     return x
@@ -118,9 +122,9 @@ def best_quiet_chance(others: Table, ones: Table, zeros: Table, noise: tuple[flo
 
 @compiled
 def improve_quiet(
-    quiet_one: Table, without: Sets, ones: Table, total: Table, noise: tuple[float, float], quiet: Table
+    quiet_one: Floats, without: Sets, ones: Floats, total: Floats, noise: tuple[float, float], quiet: Floats
 ) -> None:
-    """One sweep over the sources: each quiet chance at its best, given all others; ``quiet`` follows."""
+    """One sweep over the sources: each quiet probability at its best, given all others; ``quiet`` is updated."""
     n_sources, n_sensors = quiet_one.shape
     for k in range(n_sources):
         members = np.flatnonzero(without[k] >= 0)
@@ -128,13 +132,13 @@ def improve_quiet(
         for j in range(n_sensors):
             others, on = quiet[j][smaller], ones[j][members]
             off = np.maximum(total[members] - on, 0.0)
-            quiet_one[k, j] = best_quiet_chance(others, on, off, noise, quiet_one[k, j])
+            quiet_one[k, j] = best_quiet_probability(others, on, off, noise, quiet_one[k, j])
             for i in range(members.size):
                 quiet[j, members[i]] = others[i] * quiet_one[k, j]
 
 
 @compiled
-def noise_weights(quiet: Table, ones: Table, total: Table, noise: tuple[float, float]) -> tuple[float, float]:
+def noise_weights(quiet: Floats, ones: Floats, total: Floats, noise: tuple[float, float]) -> tuple[float, float]:
     """The expected weight of cells that noise alone decided: those showing 1 and those showing 0."""
     clear = 1.0 - noise[0] - noise[1]
     alarms, misses = 0.0, 0.0
@@ -148,8 +152,8 @@ def noise_weights(quiet: Table, ones: Table, total: Table, noise: tuple[float, f
 
 
 @compiled
-def best_sets(cells: Cells, quiet: Table, noise: tuple[float, float], chosen: Sets) -> None:
-    """The set that explains each row best; of equally good ones the first, which has the fewest sources."""
+def best_sets(cells: Cells, quiet: Floats, noise: tuple[float, float], chosen: Sets) -> None:
+    """Choose the set that explains each row best; of equally good ones the first, which has the fewest sources."""
     n_sensors, n_sets = quiet.shape
     clear = 1.0 - noise[0] - noise[1]
     value = np.empty(n_sets)
@@ -161,6 +165,6 @@ def best_sets(cells: Cells, quiet: Table, noise: tuple[float, float], chosen: Se
                 value[s] += np.log(max(on if cells[row, j] else 1.0 - on, TINY))
         best = 0
         for s in range(1, n_sets):
-            if value[s] > value[best] + 1e-9:
+            if value[s] > value[best] + CLEARLY_BETTER:
                 best = s
         chosen[row] = best

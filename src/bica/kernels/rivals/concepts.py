@@ -1,4 +1,4 @@
-"""Formal concepts of a table: a set of rows and a set of columns, each all that the other has in common."""
+"""Formal concepts of a table: a set of rows and all columns that these have in common, and the other way round."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ def _has(words: Words, row: np.int64, column: np.int64) -> bool:
 
 @compiled
 def _value(rows: Words, left: Words, weights: NDArray[np.float64], inside: NDArray[np.int64], columns: Words) -> float:
-    """Close ``inside``, some rows, into ``columns[0]``; return the weight of the cells left that they cover."""
+    """The weight of the cells ``left`` under the concept of the rows ``inside``, whose columns go to ``columns[0]``."""
     columns[0] = rows[inside[0]]
     for row in inside:
         columns[0] &= rows[row]
@@ -38,9 +38,9 @@ def _value(rows: Words, left: Words, weights: NDArray[np.float64], inside: NDArr
 def grow_concept(
     rows: Words, left: Words, weights: NDArray[np.float64], order: NDArray[np.int64], columns: Words
 ) -> NDArray[np.int64]:
-    """Add columns one by one, each the best, as long as the concept covers more of the cells ``left``.
+    """Grow a concept by the best column, one by one, as long as it covers more of the cells ``left``; return its rows.
 
-    Of equal columns the first in ``order`` is taken. Returns the rows of the concept; ``columns[0]`` gets its columns.
+    Of equal columns the first in ``order`` is taken. ``columns[0]`` receives the columns of the concept.
     """
     inside = np.arange(rows.shape[0])
     columns[0] = 0
@@ -64,7 +64,7 @@ def grow_concept(
 
 @compiled
 def covered_by_smaller(rows: Words, covered: Words) -> None:
-    """Mark in each row the bits that some other row strictly inside it has."""
+    """Mark in each row the bits that are set in some other row that is a strict subset of it."""
     for row in range(rows.shape[0]):
         for other in range(rows.shape[0]):
             inside, equal = True, True

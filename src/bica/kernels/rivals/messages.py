@@ -16,15 +16,15 @@ Messages = NDArray[np.float64]
 def answer_cells(
     from_activity: Messages,
     from_mixing: Messages,
-    evidence: NDArray[np.float64],
+    cell_log_odds: NDArray[np.float64],
     damping: float,
     to_activity: Messages,
     to_mixing: Messages,
 ) -> float:
-    """Let every cell answer; the new answer counts ``damping``, the old one the rest. Returns the largest change.
+    """Let every cell answer, with weight ``damping`` beside its old answer; return the largest change.
 
-    ``evidence[t, j]`` is the log odds of the cell being truly on. A source explains the cell if its activity bit and
-    its mixing bit are both on; the cell is on if any source explains it.
+    ``cell_log_odds[t, j]`` are the log odds that the cell is truly on. A source explains the cell if its activity bit
+    and its mixing bit are both on; the cell is on if any source explains it.
     """
     n_rows, n_sensors, n_sources = from_activity.shape
     explains = np.empty(n_sources)
@@ -44,7 +44,7 @@ def answer_cells(
             for k in range(n_sources):
                 a, b, both = from_activity[t, j, k], from_mixing[t, j, k], explains[k]
                 rival = second if both == first else first
-                needed = min(max(0.0, -rival), evidence[t, j] + others - max(0.0, both))
+                needed = min(max(0.0, -rival), cell_log_odds[t, j] + others - max(0.0, both))
                 new_a = damping * (max(0.0, needed + b) - max(0.0, b)) + (1.0 - damping) * to_activity[t, j, k]
                 new_b = damping * (max(0.0, needed + a) - max(0.0, a)) + (1.0 - damping) * to_mixing[t, j, k]
                 change = max(change, abs(new_a - to_activity[t, j, k]), abs(new_b - to_mixing[t, j, k]))
@@ -63,7 +63,7 @@ def gather_answers(
     from_activity: Messages,
     from_mixing: Messages,
 ) -> None:
-    """Add up the answers to the log odds of every bit, and send each cell all but its own.
+    """Add the answers to the log odds of every bit, and send each cell the sum of all answers but its own.
 
     A row of weight w stands for w equal rows, whose messages are the same. ``activity`` is (n_rows, n_sources),
     ``mixing`` (n_sensors, n_sources), ``prior`` the log odds of their bits.

@@ -30,20 +30,21 @@ from bica.kernels.rows.gains import (
 )
 from bica.kernels.rows.lists import Lists
 
-PASSES = 3
+MOST_PASSES = 3  # of dropping each active source in turn
+ROOM_PER_ROW = 8  # active sources; more room is made when it is full
 
 
 class Activity(NamedTuple):
-    """Which sources are on in each row, and what that is worth."""
+    """Which sources are on in each row, and what that gains."""
 
     active: Lists  # the sources of each row
-    loss: Numbers  # one for each entry of ``active``: what the row loses without it, others stepping in
+    loss: Numbers  # for each entry of ``active``, what the row loses without it, once others have stepped in
     gain: Numbers  # (n_rows,), what the active sources gain against none
 
 
 @compiled
 def _best(skipped: int, slot: Ints, gain: Numbers, count: Places) -> int:
-    """The candidate with the largest positive gain, or -1; forgets those that are no longer hot."""
+    """The candidate with the largest positive gain, or -1; takes those that no longer gain off the hot list."""
     best, top, k = -1, USEFUL, 0
     while k < count[N_HOT]:
         b = slot[HOT, k]
@@ -62,7 +63,7 @@ def _complete(
     skipped: int, n_logged: int, log: Ints, starts: Places, sensors: Ints, reach_starts: Places, reach: Ints,
     says: Numbers, cell: Ints, slot: Ints, gain: Numbers, count: Places,
 ) -> tuple[float, int]:  # fmt: skip
-    """Add the best candidate until none helps; return what was gained, and the length of the log of switches."""
+    """Add the best candidate until none helps; return what was gained, and the new length of the log of switches."""
     gained = 0.0
     b = _best(skipped, slot, gain, count)
     while b >= 0 and n_logged < log.size:
@@ -79,7 +80,7 @@ def _remove_useless(
     n_logged: int, log: Ints, starts: Places, sensors: Ints, reach_starts: Places, reach: Ints, says: Numbers,
     cell: Ints, slot: Ints, gain: Numbers, count: Places,
 ) -> tuple[float, int]:  # fmt: skip
-    """Switch off what became useless since the last stamp; return what was gained, and the length of the log."""
+    """Switch off what became useless since the last stamp; return what was gained, and the new length of the log."""
     gained = 0.0
     k = 0
     while k < count[N_MOVED]:
@@ -100,7 +101,7 @@ def _without(
     b: int, log: Ints, starts: Places, sensors: Ints, reach_starts: Places, reach: Ints, says: Numbers,
     cell: Ints, slot: Ints, gain: Numbers, count: Places,
 ) -> float:  # fmt: skip
-    """Drop ``b`` and let others step in; undo it, unless the row gains. Return the gain, which may be negative."""
+    """Drop ``b`` and let others step in; undo that unless the row gains. Returns the gain, which may be negative."""
     count[STAMP] += 1
     count[N_MOVED] = 0
     gained = -worth(b, starts, sensors, says, cell, slot, gain)
@@ -124,9 +125,10 @@ def _search(
     loss: Numbers, log: Ints, starts: Places, sensors: Ints, reach_starts: Places, reach: Ints, says: Numbers,
     cell: Ints, slot: Ints, gain: Numbers, count: Places,
 ) -> float:  # fmt: skip
+    """Decode one row from where it stands; returns what was gained, and the loss of each active candidate."""
     loss[: count[N_CANDIDATES]] = np.nan
     gained, _ = _complete(-1, 0, log, starts, sensors, reach_starts, reach, says, cell, slot, gain, count)
-    for _ in range(PASSES):
+    for _ in range(MOST_PASSES):
         improved = False
         for b in range(count[N_CANDIDATES]):
             if slot[ON, b]:
@@ -138,7 +140,7 @@ def _search(
         if not improved:
             break
     for b in range(count[N_CANDIDATES]):
-        if slot[ON, b] and np.isnan(loss[b]):  # it came last
+        if slot[ON, b] and np.isnan(loss[b]):  # switched on after its turn in the last pass
             loss[b] = worth(b, starts, sensors, says, cell, slot, gain)
     return gained
 
@@ -147,17 +149,18 @@ def _search(
 def decode_rows(
     rows: Places, cells: RowCells, sources: Sources, hopeless: float, before: Lists, warm: bool
 ) -> Activity:
-    """Decode the given rows. ``before`` holds the sources of all rows to start from if ``warm``.
+    """Decode the given rows, starting from the sources in ``before`` (of all rows) if ``warm``, otherwise from none.
 
-    A source with log odds of -inf is never on. Time goes with the candidates of a row and the sources that share
-    sensors with them, not with the number of sources.
+    A source with log odds of -inf is never on. Time grows with the candidates of a row and the sources that
+    share sensors with them, not with the number of sources.
     """
     (starts, sensors), (reach_starts, reach), says = sources.columns, sources.reaching, sources.says
     log_odds, silent, frequent = sources.log_odds, sources.silent, sources.frequent
     cell, slot, gain, count = work_space(log_odds.size, says.shape[1])
     log, losses = np.zeros(2 * log_odds.size + 2, np.int32), np.zeros(log_odds.size)
     start, gains, size = np.zeros(rows.size + 1, np.int64), np.zeros(rows.size), 0
-    active, loss = np.empty(8 * rows.size + 8, np.int32), np.empty(8 * rows.size + 8)
+    room = ROOM_PER_ROW * (rows.size + 1)
+    active, loss = np.empty(room, np.int32), np.empty(room)
     for k in range(rows.size):
         row = rows[k]
         ones = cells.ones.items[cells.ones.start[row] : cells.ones.start[row + 1]]

@@ -1,10 +1,10 @@
 """One row: which sources could explain it, what switching each of them on would gain, and what stays unexplained.
 
-A covered sensor that shows 1 speaks for the active sources by ``one[sensor]``, one that shows 0 against them by
-``zero[sensor]`` (which is negative), and one that was not observed says nothing. The gain of a source is its log odds
-plus the evidence of its sensors that nothing covers yet. Gains and counts of coverage are kept current while sources
-are switched on and off, through the list of sources that reach each sensor: nothing else is touched, and every switch
-can be undone.
+A covered sensor that shows 1 speaks for the active sources by log((1 - miss) / false_alarm), one that shows 0 against
+them by log(miss / (1 - false_alarm)), which is negative, and one that was not observed says nothing. The gain of a
+source is its log odds plus what its sensors say that nothing covers yet. Gains and counts of coverage are kept current
+while sources are switched on and off, through the list of sources that reach each sensor: nothing else is touched, and
+every switch can be undone.
 
 Helpers take plain arrays, many of them: taking arrays out of tuples counts references, which costs more than the work
 of a row. Those of the sources are ``starts, sensors`` (the columns), ``reach_starts, reach`` (the sources of each
@@ -24,8 +24,9 @@ from bica.kernels.rows.lists import Lists
 Ints = NDArray[np.int32]
 Places = NDArray[np.int64]
 Numbers = NDArray[np.float64]
-USEFUL = 1e-9  # a gain below this is none
-CELL, COVER = range(2)  # what a sensor shows (2: not observed), and by how many active sources it is covered
+USEFUL = 1e-9  # nats: a smaller gain is rounding
+CELL, COVER = range(2)  # what a sensor shows, and by how many active sources it is covered
+ZERO, ONE, GAP = range(3)  # what a sensor can show: 0, 1, or nothing since it was not observed
 # Where a source stands among the candidates; and for each candidate its source, whether it is on, whether it is among
 # the hot ones (whose gain became positive) and the list of these, since when its gain changed and the list of these.
 PLACE, SOURCE, ON, IS_HOT, HOT, STAMPED, MOVED = range(7)
@@ -53,7 +54,7 @@ class Sources(NamedTuple):
 
 @compiled
 def work_space(n_sources: int, n_sensors: int) -> tuple[Ints, Ints, Numbers, Places]:
-    """Clean scratch space for so many sources and sensors: cell, slot, gain, count."""
+    """Clean scratch space for ``n_sources`` and ``n_sensors``: cell, slot, gain, count."""
     slot = np.zeros((7, n_sources), np.int32)
     slot[PLACE] = -1
     return np.zeros((2, n_sensors), np.int32), slot, np.zeros(n_sources), np.zeros(4, np.int64)
@@ -61,6 +62,7 @@ def work_space(n_sources: int, n_sensors: int) -> tuple[Ints, Ints, Numbers, Pla
 
 @compiled
 def _nominate(source: int, log_odds: Numbers, silent: Numbers, slot: Ints, gain: Numbers, count: Places) -> None:
+    """Make the source a candidate, unless it is one already or can never be on."""
     if slot[PLACE, source] < 0 and log_odds[source] > -np.inf:
         b = count[N_CANDIDATES]
         slot[PLACE, source], slot[SOURCE, b], slot[ON, b], gain[b] = b, source, 0, silent[source]
@@ -74,16 +76,16 @@ def gather(
 ) -> None:  # fmt: skip
     """Make candidates of the sources with a sensor that shows 1 and a gain above ``hopeless``, and of those ``kept``.
 
-    Sources that are on more often than not need no such sensor. The order of the candidates must not depend on those
-    kept: a sweep that visits active sources first would not sample from the right distribution.
+    Sources that are on more often than not need no sensor that shows 1. The order of the candidates must not depend on
+    those kept: a sweep that visits active sources first would not sample from the right distribution.
     """
     count[:] = 0
     for k in range(ones.size):
-        cell[CELL, ones[k]] = 1
+        cell[CELL, ones[k]] = ONE
         for q in range(reach_starts[ones[k]], reach_starts[ones[k] + 1]):
             _nominate(reach[q], log_odds, silent, slot, gain, count)
             if slot[PLACE, reach[q]] >= 0:
-                gain[slot[PLACE, reach[q]]] += says[1, ones[k]] - says[0, ones[k]]
+                gain[slot[PLACE, reach[q]]] += says[ONE, ones[k]] - says[ZERO, ones[k]]
     for k in range(frequent.size):
         _nominate(frequent[k], log_odds, silent, slot, gain, count)
     for k in range(kept.size):
@@ -91,15 +93,16 @@ def gather(
         if slot[PLACE, kept[k]] >= 0:
             slot[ON, slot[PLACE, kept[k]]] = 1
     for k in range(gaps.size):
-        cell[CELL, gaps[k]] = 2
+        cell[CELL, gaps[k]] = GAP
         for q in range(reach_starts[gaps[k]], reach_starts[gaps[k] + 1]):
             if slot[PLACE, reach[q]] >= 0:
-                gain[slot[PLACE, reach[q]]] -= says[0, gaps[k]]
+                gain[slot[PLACE, reach[q]]] -= says[ZERO, gaps[k]]
     _keep_hopeful(hopeless, slot, gain, count)
 
 
 @compiled
 def _keep_hopeful(hopeless: float, slot: Ints, gain: Numbers, count: Places) -> None:
+    """Drop the candidates that gain too little, and list those that gain something as hot; all start switched off."""
     n_left, n_hot = 0, 0
     for b in range(count[N_CANDIDATES]):
         source = slot[SOURCE, b]
@@ -165,22 +168,22 @@ def leave(ones: Ints, gaps: Ints, starts: Places, sensors: Ints, cell: Ints, slo
             for at in range(starts[source], starts[source + 1]):
                 cell[COVER, sensors[at]] = 0
     for k in range(ones.size):
-        cell[CELL, ones[k]] = 0
+        cell[CELL, ones[k]] = ZERO
     for k in range(gaps.size):
-        cell[CELL, gaps[k]] = 0
+        cell[CELL, gaps[k]] = ZERO
 
 
 class Coverage(NamedTuple):
-    """Cells under the active sources, and the ones outside, by weight."""
+    """How many cells the active sources cover, and which ones (cells that show 1) they leave unexplained."""
 
     unexplained: Lists  # of each row, the sensors that are on though no active source reaches them
-    ones: NDArray[np.float64]  # (n_sensors,), covered cells that show 1
-    zeros: NDArray[np.float64]  # (n_sensors,), covered cells that show 0
+    ones: NDArray[np.float64]  # (n_sensors,), weight of the covered cells that show 1
+    zeros: NDArray[np.float64]  # (n_sensors,), weight of the covered cells that show 0
 
 
 @compiled
 def cover_rows(rows: NDArray[np.int64], cells: RowCells, columns: Lists, active: Lists, n_sensors: int) -> Coverage:
-    """Cover the given rows by their active sources; ``active`` has a list for every row."""
+    """What the active sources of the given rows cover; ``active`` has a list for every row of the table."""
     shown, covered = np.zeros(n_sensors, np.uint8), np.full(n_sensors, -1, np.int64)
     ones, zeros, start = np.zeros(n_sensors), np.zeros(n_sensors), np.zeros(rows.size + 1, np.int64)
     n_most = 0
@@ -192,30 +195,30 @@ def cover_rows(rows: NDArray[np.int64], cells: RowCells, columns: Lists, active:
         row = rows[k]
         mine = cells.ones.items[cells.ones.start[row] : cells.ones.start[row + 1]]
         gaps = cells.gaps.items[cells.gaps.start[row] : cells.gaps.start[row + 1]]
-        shown[mine] = 1
-        shown[gaps] = 2
+        shown[mine] = ONE
+        shown[gaps] = GAP
         for at in range(active.start[row], active.start[row + 1]):
             source = active.items[at]
             for sensor in columns.items[columns.start[source] : columns.start[source + 1]]:
                 if covered[sensor] != k:
                     covered[sensor] = k
-                    if shown[sensor] == 1:
+                    if shown[sensor] == ONE:
                         ones[sensor] += cells.weights[row]
-                    elif shown[sensor] == 0:
+                    elif shown[sensor] == ZERO:
                         zeros[sensor] += cells.weights[row]
         for sensor in mine:
             if covered[sensor] != k:
                 left[size] = sensor
                 size += 1
         start[k + 1] = size
-        shown[mine] = 0
-        shown[gaps] = 0
+        shown[mine] = ZERO
+        shown[gaps] = ZERO
     return Coverage(Lists(start, left[:size].copy()), ones, zeros)
 
 
 @compiled
 def gain_of_rows(rows: NDArray[np.int64], cells: RowCells, sources: Sources, active: Lists) -> NDArray[np.float64]:
-    """What the active sources gain in each of these rows against none."""
+    """What the active sources gain in each of these rows, compared with no active source."""
     says, columns = sources.says, sources.columns
     shown, covered = np.zeros(says.shape[1], np.uint8), np.full(says.shape[1], -1, np.int64)
     gain = np.zeros(rows.size)
@@ -223,8 +226,8 @@ def gain_of_rows(rows: NDArray[np.int64], cells: RowCells, sources: Sources, act
         row = rows[k]
         mine = cells.ones.items[cells.ones.start[row] : cells.ones.start[row + 1]]
         gaps = cells.gaps.items[cells.gaps.start[row] : cells.gaps.start[row + 1]]
-        shown[mine] = 1
-        shown[gaps] = 2
+        shown[mine] = ONE
+        shown[gaps] = GAP
         for at in range(active.start[row], active.start[row + 1]):
             source = active.items[at]
             gain[k] += sources.log_odds[source]
@@ -232,6 +235,6 @@ def gain_of_rows(rows: NDArray[np.int64], cells: RowCells, sources: Sources, act
                 if covered[sensor] != k:
                     covered[sensor] = k
                     gain[k] += says[shown[sensor], sensor]
-        shown[mine] = 0
-        shown[gaps] = 0
+        shown[mine] = ZERO
+        shown[gaps] = ZERO
     return gain

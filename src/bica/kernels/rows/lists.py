@@ -1,7 +1,7 @@
 """Lists of numbers of different lengths in one array: the ones of a row, the sensors of a source, its rows.
 
-Such lists are two arrays: list ``k`` is ``items[start[k]:start[k + 1]]``. Turned round, they tell for every number
-which lists hold it.
+Such lists are two arrays: list ``k`` is ``items[start[k]:start[k + 1]]``. Turned round, they say for every number which
+lists hold it.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from bica.kernels.compiled import compiled
 
 
 class Lists(NamedTuple):
-    """Lists of numbers, one behind the other."""
+    """Lists of numbers, one after the other."""
 
     start: NDArray[np.int64]  # (n_lists + 1,)
     items: NDArray[np.int32]
@@ -75,7 +75,7 @@ def taken(lists: Lists, chosen: NDArray[np.int64]) -> Lists:
 def spliced(
     lists: Lists, values: NDArray[np.float64], chosen: NDArray[np.int64], new: Lists, new_values: NDArray[np.float64]
 ) -> tuple[Lists, NDArray[np.float64]]:
-    """The lists with those ``chosen`` replaced by ``new``, and the values that go with their items."""
+    """The lists with the ``chosen`` ones replaced by ``new``, and the values that go with their items."""
     n_lists = lists.start.size - 1
     source = np.full(n_lists, -1, np.int64)
     for k in range(chosen.size):

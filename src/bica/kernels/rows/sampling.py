@@ -10,8 +10,10 @@ from bica.kernels.rows.gains import (
     COVER,
     N_CANDIDATES,
     ON,
+    ONE,
     PLACE,
     SOURCE,
+    ZERO,
     Ints,
     Numbers,
     Places,
@@ -25,20 +27,22 @@ from bica.kernels.rows.gains import (
 )
 from bica.kernels.rows.lists import Lists
 
-NEVER = -18.0  # log odds below which a source is not drawn
+LEAST_LOG_ODDS = -18.0  # a source below is not drawn: one in 66 million rows
+ROOM_PER_ROW = 8  # active sources; more room is made when it is full
 
 
 class Sweep(NamedTuple):
-    """The new activity, and what it adds up to, by weight."""
+    """The new activity, and sums over its rows, by weight."""
 
     active: Lists
-    expected: Numbers  # (n_sources,), chances of being on, added up over the rows
-    covered_ones: Numbers  # (n_sensors,)
-    covered_zeros: Numbers  # (n_sensors,)
+    expected: Numbers  # (n_sources,), probabilities of being on, summed over the rows
+    covered_ones: Numbers  # (n_sensors,), covered cells that show 1
+    covered_zeros: Numbers  # (n_sensors,), covered cells that show 0
 
 
 @compiled
 def _mixed(state: np.uint64) -> np.uint64:
+    """The output function of the SplitMix64 generator."""
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return state ^ (state >> np.uint64(31))
@@ -46,7 +50,7 @@ def _mixed(state: np.uint64) -> np.uint64:
 
 @compiled
 def uniform(stream: np.uint64, step: int) -> float:
-    """Number ``step`` of a stream of chance in [0, 1): any row can be drawn at any time, in any thread."""
+    """Number ``step`` of a random stream, in [0, 1): any row can be drawn at any time, in any thread."""
     return np.float64(_mixed(stream + np.uint64(step) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(11)) / 2.0**53
 
 
@@ -54,15 +58,16 @@ def uniform(stream: np.uint64, step: int) -> float:
 def _count_covered(
     weight: float, starts: Places, sensors: Ints, cell: Ints, slot: Ints, count: Places, ones: Numbers, zeros: Numbers
 ) -> None:
+    """Add the weight of a row to the covered cells that show 1, and to those that show 0."""
     for b in range(count[N_CANDIDATES]):
         if slot[ON, b]:
             for at in range(starts[slot[SOURCE, b]], starts[slot[SOURCE, b] + 1]):
                 sensor = sensors[at]
                 if cell[COVER, sensor] > 0:
                     cell[COVER, sensor] = 0
-                    if cell[CELL, sensor] == 1:
+                    if cell[CELL, sensor] == ONE:
                         ones[sensor] += weight
-                    elif cell[CELL, sensor] == 0:
+                    elif cell[CELL, sensor] == ZERO:
                         zeros[sensor] += weight
 
 
@@ -70,12 +75,12 @@ def _count_covered(
 def sweep_rows(
     rows: Places, cells: RowCells, sources: Sources, hopeless: float, before: Lists, seed: np.uint64
 ) -> Sweep:
-    """Sweep once over the given rows, from the activity ``before`` of all rows."""
+    """One Gibbs sweep over the given rows, starting from the activity ``before`` of all rows."""
     (starts, sensors), (reach_starts, reach), says = sources.columns, sources.reaching, sources.says
     log_odds, silent, frequent = sources.log_odds, sources.silent, sources.frequent
     cell, slot, gain, count = work_space(log_odds.size, says.shape[1])
     expected, ones_covered, zeros_covered = np.zeros(log_odds.size), np.zeros(says.shape[1]), np.zeros(says.shape[1])
-    start, active, size = np.zeros(rows.size + 1, np.int64), np.empty(8 * rows.size + 8, np.int32), 0
+    start, active, size = np.zeros(rows.size + 1, np.int64), np.empty(ROOM_PER_ROW * (rows.size + 1), np.int32), 0
     for k in range(rows.size):
         row = rows[k]
         ones = cells.ones.items[cells.ones.start[row] : cells.ones.start[row + 1]]
@@ -89,12 +94,12 @@ def sweep_rows(
                 switch(slot[PLACE, source], starts, sensors, reach_starts, reach, says, cell, slot, gain, count)
         stream = _mixed(seed + np.uint64(row))
         for b in range(count[N_CANDIDATES]):
-            if slot[ON, b] == 0 and gain[b] < NEVER:
+            if slot[ON, b] == 0 and gain[b] < LEAST_LOG_ODDS:
                 continue
             value = worth(b, starts, sensors, says, cell, slot, gain) if slot[ON, b] else gain[b]
-            chance = 1.0 / (1.0 + np.exp(-value))
-            expected[slot[SOURCE, b]] += cells.weights[row] * chance
-            if (uniform(stream, b) < chance) != (slot[ON, b] == 1):
+            probability = 1.0 / (1.0 + np.exp(-value))
+            expected[slot[SOURCE, b]] += cells.weights[row] * probability
+            if (uniform(stream, b) < probability) != (slot[ON, b] == 1):
                 switch(b, starts, sensors, reach_starts, reach, says, cell, slot, gain, count)
         while size + count[N_CANDIDATES] > active.size:
             active = np.append(active, np.empty_like(active))

@@ -1,4 +1,4 @@
-"""``bica reproduce``: the paper's experiments, with one command each."""
+"""``bica reproduce``: the paper's experiments, one command each."""
 
 import click
 
@@ -22,6 +22,6 @@ COMMANDS = {
 def reproduce() -> None:
     """Run the paper's experiments again: results, figures and tables.
 
-    Each writes a folder. A run that was killed continues where it was: give the same command again. Start with --quick.
-    Pictures need "bica[report]".
+    Each writes a folder. To continue a run that was killed, give the same command again. Start with --quick. Pictures
+    need "bica[report]".
     """

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
     from bica.compare.run import Record
 
-N_SNIFFERS = 21
+N_SNIFFERS = 21  # on the paper's campus
 
 
 def _sizes(_: click.Context, __: click.Parameter, text: str | None) -> tuple[int, ...] | None:
-    """Different numbers of sniffers."""
+    """Distinct numbers of sniffers, ascending."""
     if text is None:
         return None
     sizes = sorted({int(part) if part.strip().isdecimal() else 0 for part in text.split(",")})
     if not 1 <= sizes[0] <= sizes[-1] <= N_SNIFFERS:
-        raise click.BadParameter(f"give numbers from 1 to {N_SNIFFERS} between commas, as in 5,13,21.")
+        raise click.BadParameter(f"give numbers from 1 to {N_SNIFFERS} separated by commas, as in 5,13,21.")
     return tuple(sizes)
 
 
@@ -40,7 +40,7 @@ def monitoring(
     """Draw the figure of monitoring: active users watched on a campus.
 
     655 users on three channels, 5 to 21 sniffers that watch one channel each: with all users known, with users learned
-    from six hours of on and off alone, and with every sniffer on its busiest channel.
+    from six hours of zeros and ones, and with every sniffer on its busiest channel.
     """
     from bica.cli.screen import print_json, screen_for
     from bica.experiments.campus import N_CAMPUSES, QUICK_CAMPUSES, QUICK_SIZES, SIZES, monitoring_plan
@@ -59,7 +59,7 @@ def monitoring(
 
 
 def _table(means: list[Record]) -> Table:
-    """A column a number of sniffers; a line a contender, and one for its share of the value with users known."""
+    """One column per number of sniffers; one line per contender, and one for its share of what known users give."""
     from rich import box
     from rich.table import Table
 

@@ -26,7 +26,7 @@ def experiment_options(folder: str, n_runs: int, quick_runs: int, quick: str) ->
         click.option("--runs", type=click.IntRange(min=1), metavar="N", help=runs),
         click.option("--quick", is_flag=True, help=quick),
         click.option(
-            "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes at a time.  [default: one a core]"
+            "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes at a time.  [default: one per core]"
         ),
         json_option,
     )
@@ -43,19 +43,19 @@ RESULTS = "results.jsonl"
 
 
 def run_in_folder(plan: Sequence[Job], output: str, n_jobs: int | None) -> list[Record]:
-    """Do what is left of the plan with a progress bar; the records, which are also a table in the folder."""
+    """The records of the plan, of which only what is missing is run; they are also written as a table in the folder."""
     from bica.cli.screen import waiting
     from bica.compare import run_plan, write_table
 
     folder = _ready(Path(output))
     with waiting("evaluating"):
-        records = run_plan(plan, folder / RESULTS, n_jobs=n_jobs)
+        records = run_plan(plan, folder / RESULTS, n_jobs=-1 if n_jobs is None else n_jobs)
     write_table(records, folder / "results.csv", overwrite=True)
     return records
 
 
 def _ready(folder: Path) -> Path:
-    """A new folder, or one that holds the results of an earlier run and nothing that would be lost."""
+    """The folder, new or with the results of an earlier run; any other files in it are an error."""
     from bica.errors import OutputError
     from bica.report.pictures import need_drawing
 
@@ -70,7 +70,7 @@ def _ready(folder: Path) -> Path:
 
 
 def write_figure(output: str, name: str, chart: Any, text: str) -> None:
-    """The figure in every format of pictures, and its numbers as text."""
+    """Write the figure in every format of pictures, and its numbers as text."""
     from bica.cli.screen import note, waiting
     from bica.output import write_whole
     from bica.report.pictures import FORMATS, save_picture
@@ -84,7 +84,7 @@ def write_figure(output: str, name: str, chart: Any, text: str) -> None:
 
 
 def table_of(rows: Sequence[Record], column: str) -> Table:
-    """A line for every method and noise level, a column for every value that ``column`` has in the rows."""
+    """One line per method and noise level, one column per value that ``column`` has in the rows."""
     from rich import box
     from rich.table import Table
 
@@ -107,7 +107,7 @@ _METHODS = click.option(
 
 
 def evaluation_options() -> Callable[[Function], Function]:
-    """The options of an experiment, and who takes part."""
+    """The options of an experiment, and which methods take part."""
     shared = experiment_options("bica-reproduce", 50, 1, "Three numbers of rows and one run: a first look.")
     return lambda function: shared(_METHODS(function))
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     type=click.Choice(["rare", "uniform"]),
     default="rare",
     show_default=True,
-    help="Of the users' activity: 2 % on average, or chances of a change from U(0, 1).",
+    help="Of the users' activity: 2 % on average, or probabilities of a change from U(0, 1).",
 )
 def spectrum(
     output: str,
@@ -70,7 +70,7 @@ def spectrum(
 
 
 def _table(rows: Sequence[Record]) -> Table:
-    """A line for every noise level and number of users, a column for every method: tall rather than too wide."""
+    """One line per noise level and number of users, one column per method: tall rather than too wide."""
     from rich import box
     from rich.table import Table
 

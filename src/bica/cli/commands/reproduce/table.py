@@ -10,7 +10,7 @@ from bica.cli.commands.reproduce.runs import evaluated, evaluation_options, tabl
 @click.command()
 @evaluation_options()
 def table(output: str, runs: int | None, quick: bool, methods: str | None, jobs: int | None, as_json: bool) -> None:
-    """Tell the evaluation's computation times: mean CPU seconds of a fit.
+    """Show the evaluation's computation times: mean CPU seconds of a fit.
 
     The runs are those of `bica reproduce topologies`; in the same folder nothing is run twice.
     """
@@ -23,5 +23,5 @@ def table(output: str, runs: int | None, quick: bool, methods: str | None, jobs:
         print_json({"times": times})
         return
     screen = screen_for()
-    screen.print("mean CPU seconds of a fit on each topology, over all else:")
+    screen.print("mean CPU seconds of a fit on each topology, averaged over all else:")
     screen.print(table_of(times, "network"))

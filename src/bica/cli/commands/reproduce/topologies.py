@@ -14,7 +14,8 @@ def topologies(
 ) -> None:
     """Draw the evaluation's figure: all error measures on four networks.
 
-    Four topologies, five numbers of rows, with and without 10 % of the cells flipped; a row a measure, a line a method.
+    Four topologies, five numbers of rows, with and without 10 % of the cells flipped; one row per measure, one
+    line per method.
     """
     from bica.cli.screen import print_json, screen_for
     from bica.compare import summarise

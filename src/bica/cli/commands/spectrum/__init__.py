@@ -1,4 +1,4 @@
-"""``bica spectrum``: who uses a radio spectrum, from what monitors report."""
+"""``bica spectrum``: the users of a radio spectrum, from what monitors report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMMANDS = {
         "Make reports of monitors on a random field whose users are known.",
     ),
     "fit": ("bica.cli.commands.spectrum.fit", "Learn the users behind TABLE, reports in consecutive slots."),
-    "map": ("bica.cli.commands.spectrum.map", "Tell where the users of MODEL are on FIELD, and draw the map."),
+    "map": ("bica.cli.commands.spectrum.map", "Find where the users of MODEL are on FIELD, and draw the map."),
 }
 
 
@@ -36,7 +36,7 @@ above_zero = click.FloatRange(min=0, min_open=True)
 
 
 def radio_options(function: Function) -> Function:
-    """What decides how far a user is heard."""
+    """The options that decide how far a user is heard."""
     options = (
         click.option("--power", type=above_zero, metavar="MW", help="Of a user's transmitter.  [default: 20]"),
         click.option("--floor", type=float, metavar="DBM", help="Noise floor of the monitors.  [default: -95]"),
@@ -50,7 +50,7 @@ def radio_options(function: Function) -> Function:
 
 
 def propagation_of(settings: dict[str, float | None]) -> Propagation | None:
-    """The radio of the options; None if nothing was said."""
+    """The radio that the options describe; None if none was given."""
     from bica.applications.spectrum.field import Propagation
 
     names = {

@@ -21,14 +21,14 @@ def _noise(_: click.Context, __: click.Parameter, text: str) -> float | None:
     show_default=True,
     callback=_noise,
     metavar="estimate|RATE",
-    help="How often monitors report the opposite: found, or known.",
+    help="How often monitors report the opposite: estimated, or given.",
 )
 @force_option
 @json_option
 def fit(table: str, output: str | None, noise: float | None, force: bool, as_json: bool) -> None:
     """Learn the users behind TABLE, reports in consecutive slots.
 
-    TABLE has a line a slot, in order, and a column a monitor. Unlike `bica fit`, this makes use of the order: users
+    TABLE has one line per slot, in order, and one column per monitor. Unlike `bica fit`, this uses the order: users
     transmit for several slots, while errors of the monitors come and go.
     """
     refuse_two_answers(as_json, output)
@@ -42,9 +42,9 @@ def fit(table: str, output: str | None, noise: float | None, force: bool, as_jso
 
     check_outputs(force, output)
     with waiting("learning the users"):
-        found = learn_users(read_in_order(table), noise=None if noise is None else Noise.flips(noise))
+        found = learn_users(read_in_order(table), noise=None if noise is None else Noise.flips(noise), n_jobs=-1)
     give_model(found.document(), output, as_json=as_json, force=force)
     if "interrupted" in found.diagnostics:
         raise click.exceptions.Exit(INTERRUPTED)
     if not found.converged:
-        note("warning: the search was ended after its last round, though some changes still seemed to help")
+        note("warning: the search stopped after its last round, though some changes still seemed to help")

@@ -1,4 +1,4 @@
-"""``bica spectrum map``: where users are."""
+"""``bica spectrum map``: the places of users."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STEPS = 50  # squares along a side of the map
 @click.argument("model")
 @click.argument("field")
 @output_option('Draw the map here: .png, .svg or .html (needs "bica[report]").')
-@click.option("--table", metavar="TABLE", help="Reports, to draw who was active when.")
+@click.option("--table", metavar="TABLE", help="Reports, to draw when each user was active.")
 @click.option(
     "--first", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Slot to begin with."
 )
@@ -46,7 +46,7 @@ def map(  # noqa: A001 (the command's name)
     as_json: bool,
     **radio: float | None,
 ) -> None:
-    """Tell where the users of MODEL are on FIELD, and draw the map.
+    """Find where the users of MODEL are on FIELD, and draw the map.
 
     MODEL is what `bica spectrum fit` wrote. FIELD has the places of the monitors in metres: CSV with the columns
     monitor, x and y, or the JSON of `bica spectrum simulate`. A user is near every monitor that hears it and away from
@@ -74,7 +74,7 @@ def map(  # noqa: A001 (the command's name)
 
 
 def _activity(placed: PlacedUsers, document: ModelDocument, table: str) -> NDArray[np.bool_]:
-    """Who was active in each slot, decoded in time."""
+    """Which users were active in each slot, decoded in time."""
     from bica.errors import DataError
     from bica.estimate.temporal import stays_in_time
     from bica.invert.temporal.decode import decode_in_time
@@ -95,11 +95,11 @@ def _draw(placed: PlacedUsers, activity: NDArray[np.bool_] | None, first: int, o
     from bica.report.spectrum_map import FoundUser, SpectrumMap, spectrum_map_chart
 
     if Path(output).suffix not in FORMATS:
-        raise SettingError(f"{output} should end in {', '.join(FORMATS)}, which tells how to draw it")
+        raise SettingError(f"{output} should end in {', '.join(FORMATS)}, which says how to draw it")
     field, model = placed.field, placed.model
     users = [
-        FoundUser(name, (float(region.centre[0]), float(region.centre[1])), region.spread, float(chance))
-        for name, region, chance in zip(model.source_names(), placed.regions, model.probability, strict=True)
+        FoundUser(name, (float(region.centre[0]), float(region.centre[1])), region.spread, float(probability))
+        for name, region, probability in zip(model.source_names(), placed.regions, model.probability, strict=True)
     ]
     drawn = SpectrumMap(
         side=field.side,
@@ -122,20 +122,20 @@ def _records(placed: PlacedUsers) -> list[dict[str, object]]:
         {
             "name": name,
             "monitors": [sensor for sensor, hears in zip(model.sensors, column, strict=True) if hears],
-            "probability": float(chance),
+            "probability": float(probability),
             "x": float(region.centre[0]),
             "y": float(region.centre[1]),
             "spread": region.spread,
             "contradictions": region.n_contradictions,
         }
-        for name, column, chance, region in zip(
+        for name, column, probability, region in zip(
             model.source_names(), model.mixing.T, model.probability, placed.regions, strict=True
         )
     ]
 
 
 def _table(placed: PlacedUsers) -> Table:
-    """A line a user; a question mark where no place on the field fits what was heard."""
+    """One line per user; a question mark where no place on the field fits what was heard."""
     from rich.text import Text
 
     from bica.cli.screens.model import number, plain_table, sensor_list
@@ -146,12 +146,12 @@ def _table(placed: PlacedUsers) -> Table:
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("heard by", overflow="fold")
     model = placed.model
-    for name, column, chance, region in zip(
+    for name, column, probability, region in zip(
         model.source_names(), model.mixing.T, model.probability, placed.regions, strict=True
     ):
         doubt = " ?" if region.n_contradictions else ""
         place = [f"{value:.0f}" for value in region.centre]
         heard_by = [sensor for sensor, hears in zip(model.sensors, column, strict=True) if hears]
         spread = f"{region.spread:.0f} m{doubt}"
-        table.add_row(Text(harmless(name)), number(float(chance)), *place, spread, sensor_list(heard_by))
+        table.add_row(Text(harmless(name)), number(float(probability)), *place, spread, sensor_list(heard_by))
     return table

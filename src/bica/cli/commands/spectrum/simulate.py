@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     type=click.Choice(["rare", "uniform"]),
     default="rare",
     show_default=True,
-    help="Of the users' activity: 2 % on average, or chances of a change from U(0, 1).",
+    help="Of the users' activity: 2 % on average, or probabilities of a change from U(0, 1).",
 )
 @radio_options
 @seed_option
@@ -90,11 +90,11 @@ def simulate(
             files[field_file] = field_text(field, survey.traffic)
     for path, content in files.items():
         write_file(path, content, force)
-    _tell(survey, {"table": output, "field": field_file, "truth": truth, "activity": activity}, as_json=as_json)
+    _show(survey, {"table": output, "field": field_file, "truth": truth, "activity": activity}, as_json=as_json)
 
 
-def _tell(survey: Survey, files: dict[str, str | None], *, as_json: bool) -> None:
-    """What was made, and where it is."""
+def _show(survey: Survey, files: dict[str, str | None], *, as_json: bool) -> None:
+    """Print what was made, and where it is."""
     from bica.cli.screen import print_json, screen_for
     from bica.text import harmless
 
