@@ -8,6 +8,7 @@ import pytest
 
 from bica.data.examples import example
 from bica.data.patterns import PatternCounts
+from bica.diagnose.goodness import stretch_of
 from bica.diagnose.table import TableCheck
 from bica.diagnose.verdicts import Diagnosis
 from bica.estimate.findbica import FindBICA
@@ -15,7 +16,7 @@ from bica.estimate.likelihood import Likelihood
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
-from bica.simulate import random_network
+from bica.simulate import markov_activity, random_network
 
 
 def judged(rows, method=None, **more):
@@ -205,3 +206,53 @@ class TestKnownTables:
         assert Diagnosis.of(data).verdict == "misfit"
         assert judged(data, FindBICA()).verdict == "misfit"
         assert ("eggs", "milk") in [pair.sensors for pair in Diagnosis.of(data).table.negative_pairs]
+
+
+class TestRowsInTime:
+    """Rows that depend on each other count for fewer; how many fewer follows from how long sources stay on."""
+
+    TRUTH = OrMixture([[1, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 0]], [0.2, 0.15, 0.25])
+
+    def fitted(self, activity, **diagnostics):
+        model = self.TRUTH.pick([0, 1, 2])
+        counts = PatternCounts.of(model.observe(activity))
+        return Diagnosis.of(counts, Fit(model.with_noise(Noise.flips(1e-6)), method="given", diagnostics=diagnostics))
+
+    def test_a_true_model_of_persistent_sources_fits(self):
+        stays = {"persistence": [20.0] * 3}
+        verdicts = [
+            self.fitted(markov_activity(self.TRUTH.probability, 20, 4000, np.random.default_rng(seed)), **stays).verdict
+            for seed in range(10)
+        ]
+        assert verdicts == ["fits"] * 10
+
+    def test_without_the_stays_the_same_rows_refute_it(self):
+        verdicts = {
+            self.fitted(markov_activity(self.TRUTH.probability, 20, 4000, np.random.default_rng(seed))).verdict
+            for seed in range(10)
+        }
+        assert "misfit" in verdicts
+
+    def test_sources_that_depend_on_each_other_are_refuted_in_time_too(self):
+        activity = markov_activity(self.TRUTH.probability, 5, 20_000, np.random.default_rng(0))
+        activity[:, 2] &= ~activity[:, 0]  # never on together
+        assert self.fitted(activity, persistence=[5.0] * 3).verdict == "misfit"
+
+    def test_independent_rows_count_as_they_are(self):
+        probability = self.TRUTH.probability
+        fit = Fit(self.TRUTH, diagnostics={"persistence": (1 / (1 - probability)).tolist()})
+        np.testing.assert_allclose(stretch_of(fit), 1.0)
+
+    def test_the_bound_holds_for_what_sensors_show(self):
+        """The variance of a sensor's share of ones, over many tables, is at most its stretch times that of new rows."""
+        stay, n_slots = 8, 400
+        fit = Fit(self.TRUTH, diagnostics={"persistence": [float(stay)] * 3})
+        rng = np.random.default_rng(1)
+        shares = [
+            self.TRUTH.observe(markov_activity(self.TRUTH.probability, stay, n_slots, rng)).mean(axis=0)
+            for _ in range(600)
+        ]
+        on = np.mean(shares, axis=0)
+        ratio = np.var(shares, axis=0) / (on * (1 - on) / n_slots)
+        assert (ratio > 2).all()  # the rows do depend on each other
+        assert (ratio < stretch_of(fit) * (1 + 4 * np.sqrt(2 / 600))).all()  # four standard errors of a variance

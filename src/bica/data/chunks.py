@@ -47,7 +47,7 @@ def n_words(n_sensors: int) -> int:
 
 
 def all_observed(n_sensors: int) -> NDArray[np.uint64]:
-    """The words of a row in which every cell was seen.
+    """The words of a row in which every cell was observed.
 
     >>> all_observed(66)
     array([18446744073709551615,                    3], dtype=uint64)

@@ -89,6 +89,11 @@ class PairCounts:
             return cls(both, np.broadcast_to(np.diag(both)[:, None], shape), np.broadcast_to(data.n_samples, shape))
         return cls(both, on, seen)
 
+    def thinned(self, stretch: NDArray[np.float64]) -> PairCounts:
+        """The counts of so many times fewer rows, by sensor; of two sensors the larger number counts."""
+        of_pair = np.maximum.outer(stretch, stretch)
+        return PairCounts(self.both / of_pair, self.on / of_pair, self.seen / of_pair)
+
     def expected(self) -> Square:
         """How often both would be on if the sensors were unrelated."""
         return self.on * self.on.T / np.maximum(self.seen, 1.0)

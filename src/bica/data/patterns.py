@@ -152,7 +152,7 @@ class PatternCounts:
     """
 
     patterns: Words  # (n_patterns, n_words); bit i of the words is sensor i, 0 where it was not observed
-    weights: NDArray[np.float64]  # (n_patterns,), how often each was seen
+    weights: NDArray[np.float64]  # (n_patterns,), how often each occurred
     sensors: tuple[str, ...]
     observed: Words | None = None  # like patterns, the cells that were seen; None: all were
     _varying: NDArray[np.int64] | None = field(default=None, init=False, repr=False)  # found when first asked for
@@ -169,7 +169,7 @@ class PatternCounts:
         """Count the rows of an array, a data frame, a sparse matrix, a DuckDB relation or a file.
 
         A cell is 0, 1 or missing (NaN, null, masked, empty). ``sensors`` names the columns; ``binarize`` makes 1 of
-        numbers above a threshold, in all columns or, as a mapping, in some; ``sample_weight`` is one weight a row, or
+        numbers above a threshold, in all columns or, as a mapping, in some; ``sample_weight`` is one weight per row, or
         the name of the column of a frame, a relation or a file that holds them. Files larger than memory are fine:
         memory goes with the number of distinct rows. Time is linear in the number of cells.
 

@@ -193,7 +193,7 @@ def open_table(
     """Look at ``x`` just enough to know its columns; the rows are read later, chunk by chunk.
 
     ``x`` is an array, a list of rows, a sparse matrix, a data frame (also a lazy one), a DuckDB relation, a path or
-    ``"-"`` for standard input. ``sample_weight`` holds one weight a row, or names the column of a frame, a relation
+    ``"-"`` for standard input. ``sample_weight`` holds one weight per row, or names the column of a frame, a relation
     or a file that does.
 
     >>> open_table([[0, 1], [1, 1]], sensors=["door", "window"]).sensors

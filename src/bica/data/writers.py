@@ -31,7 +31,7 @@ def table_bytes(rows: NDArray[np.bool_], names: Sequence[str], path: str) -> byt
 
 
 def csv_bytes(rows: NDArray[np.bool_], names: Sequence[str]) -> bytes:
-    r"""A header and a line a row.
+    r"""A header and one line per row.
 
     >>> csv_bytes(np.array([[True, False]]), ["a", "b,c"])
     b'a,"b,c"\n1,0\n'
@@ -97,7 +97,7 @@ def _csv_rows(file: IO[bytes], names: Sequence[str]) -> Iterator[WriteCells]:
 
 
 def cell_lines(cells: NDArray[np.uint8]) -> bytes:
-    r"""A line a row, without a header.
+    r"""One line per row, without a header.
 
     >>> cell_lines(np.array([[1, 0], [2, 0]], np.uint8))
     b'1,0\n,0\n'

@@ -13,6 +13,7 @@ from bica.data.pairs import PairCounts
 from bica.data.patterns import PatternCounts
 from bica.diagnose.table import LISTED, PAIR_LIMIT
 from bica.kernels.lattice.channel import apply_channel, mix_source
+from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from bica.text import counted, folded
@@ -179,12 +180,34 @@ class OddPair:
     p_value: float  # corrected for all sensors and pairs
 
 
-def find_odd_pair(model: OrMixture, data: PatternCounts) -> OddPair | None:
+def stretch_of(fit: Fit) -> Vector:
+    """How many consecutive rows count as one independent row, at most: (n_sensors,); 1 where the order was not used.
+
+    A chain of probability p that stays on for L slots forgets its state by the factor d = 1 - 1 / (L (1 - p)) per slot.
+    The autocovariance of anything that depends on several independent chains is a sum of positive parts that decay with
+    products of their d, so none is slower than the slowest chain: a mean over slots varies at most (1 + d) / (1 - d) =
+    2 L (1 - p) - 1 times as much as one over independent rows. Noise, which is independent, only lowers that.
+
+    >>> fit = Fit(OrMixture([[1, 0], [0, 1]], [0.2, 0.5]), diagnostics={"persistence": [10, 2]})
+    >>> stretch_of(fit)
+    array([15.,  1.])
+    """
+    model, stays = fit.model, fit.persistence()
+    if stays is None or not model.n_sources:
+        return np.ones(model.n_sensors)
+    moving = (model.probability > 0) & (model.probability < 1)
+    of_source = np.ones(model.n_sources)
+    of_source[moving] = np.maximum(1.0, 2 * stays[moving] * (1 - model.probability[moving]) - 1)
+    longest: Vector = np.where(model.mixing, of_source, 1.0).max(axis=1)
+    return longest
+
+
+def find_odd_pair(model: OrMixture, data: PatternCounts, stretch: Vector) -> OddPair | None:
     """The oddest of all pairs and single sensors; None if there are too many to check."""
     if not 1 <= data.n_sensors <= PAIR_LIMIT:
         return None
     pairs = PairCounts.of(data)
-    p_values = np.triu(pair_tails(model, pairs)) + np.tri(data.n_sensors, k=-1)
+    p_values = np.triu(pair_tails(model, pairs.thinned(stretch))) + np.tri(data.n_sensors, k=-1)
     i, k = np.unravel_index(int(p_values.argmin()), p_values.shape)
     n_tests = data.n_sensors * (data.n_sensors + 1) // 2
     return OddPair(
@@ -195,12 +218,15 @@ def find_odd_pair(model: OrMixture, data: PatternCounts) -> OddPair | None:
     )
 
 
-def find_odd_patterns(probability: Vector, histogram: Vector, sensors: tuple[str, ...]) -> list[OddPattern]:
+def find_odd_patterns(
+    probability: Vector, histogram: Vector, sensors: tuple[str, ...], stretch: float
+) -> list[OddPattern]:
     """Patterns whose own counts are significant, corrected for all patterns, the clearest first."""
     n_samples = histogram.sum()
     expected = n_samples * probability
-    tails = binomial_tails(np.rint(histogram), np.full(probability.size, np.rint(n_samples)), probability)
-    z = signed_deviance(histogram, expected)
+    total = np.full(probability.size, np.rint(n_samples / stretch))
+    tails = binomial_tails(np.rint(histogram / stretch), total, probability)
+    z = signed_deviance(histogram / stretch, expected / stretch)
     odd = np.flatnonzero(tails <= ODD / probability.size)
     return [
         OddPattern(

@@ -52,8 +52,10 @@ class TableCheck:
     groups: tuple[int, ...]  # sizes of the groups of connected sensors, of those that vary
 
     @classmethod
-    def of(cls, data: PatternCounts) -> TableCheck:
+    def of(cls, data: PatternCounts, stretch: NDArray[np.float64] | None = None) -> TableCheck:
         """The check of a table: time linear in the distinct rows, and quadratic in the sensors (up to 2048 of them).
+
+        ``stretch`` says, sensor by sensor, how many consecutive rows count as one; None: rows are independent.
 
         >>> check = TableCheck.of(PatternCounts.of([[1, 0, 0], [0, 1, 0]] * 20, sensors=["a", "b", "c"]))
         >>> check.always_off, check.negative_pairs[0].sensors, check.quiet_share
@@ -62,7 +64,8 @@ class TableCheck:
         ones, n_observed = data.ones(), data.times_seen()
         varying = data.project(data.varying().tolist())
         pairs = PairCounts.of(varying) if 2 <= varying.n_sensors <= PAIR_LIMIT else None
-        negative = _negative_pairs(varying, pairs)
+        thinned = pairs if pairs is None or stretch is None else pairs.thinned(stretch[data.varying()])
+        negative = _negative_pairs(varying, pairs, thinned)
         return cls(
             n_samples=data.n_samples,
             n_sensors=data.n_sensors,
@@ -75,7 +78,7 @@ class TableCheck:
             n_pairs=0 if pairs is None else varying.n_sensors * (varying.n_sensors - 1) // 2,
             n_negative_pairs=len(negative),
             negative_pairs=tuple(negative[:LISTED]),
-            groups=_groups(varying.n_sensors, pairs),
+            groups=_groups(varying.n_sensors, thinned),
         )
 
     @property
@@ -136,11 +139,11 @@ def _duplicates(data: PatternCounts) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(names) for names in equal.values() if len(names) > 1)
 
 
-def _negative_pairs(data: PatternCounts, pairs: PairCounts | None) -> list[NegativePair]:
+def _negative_pairs(data: PatternCounts, pairs: PairCounts | None, thinned: PairCounts | None) -> list[NegativePair]:
     """The pairs that are on together significantly too seldom, the clearest first."""
-    if pairs is None:
+    if pairs is None or thinned is None:
         return []
-    p_values, expected = pairs.apart(), pairs.expected()
+    p_values, expected = thinned.apart(), pairs.expected()
     found = np.argwhere(np.triu(dependent_pairs(p_values, LEVEL), 1))
     order = np.lexsort((pairs.both[*found.T] - expected[*found.T], p_values[*found.T]))
     return [

@@ -20,6 +20,7 @@ from bica.diagnose.goodness import (
     find_odd_pair,
     find_odd_patterns,
     pattern_test,
+    stretch_of,
 )
 from bica.diagnose.table import LISTED, TableCheck
 from bica.model.files import as_json
@@ -60,11 +61,11 @@ class FitCheck:
     @classmethod
     def of(cls, fit: Fit, data: PatternCounts) -> FitCheck:
         """The check of a fit by its table: all patterns up to 16 sensors, all pairs up to 2048. Nothing is fitted."""
-        places = _varying(fit.model, data)
+        places, stretch = _varying(fit.model, data), stretch_of(fit)
         model, data = _named(fit.model).of_sensors(places), data.project(places.tolist())
         n_fitted, odd_pair, whole = (
             len(_fitted(fit)) + _fitted_noise(fit),
-            find_odd_pair(model, data),
+            find_odd_pair(model, data, stretch[places]),
             complete_rows(data),
         )
         size, split = (data.n_samples, fit.model.n_sources, n_fitted), Splinters.of(fit.model)
@@ -72,8 +73,9 @@ class FitCheck:
         if places.size > PATTERN_LIMIT or not whole.weights.size:
             return unchecked
         probability, histogram = model.pattern_probability(), whole.histogram()
-        test = pattern_test(probability, histogram, n_fitted)
-        odd = find_odd_patterns(probability, histogram, data.sensors)
+        longest = float(stretch.max(initial=1.0))
+        test = pattern_test(probability, histogram / longest, n_fitted)
+        odd = find_odd_patterns(probability, histogram, data.sensors, longest)
         return replace(
             unchecked,
             patterns_checked=True,
@@ -82,7 +84,7 @@ class FitCheck:
             g2_expected=test.expected,
             g2_p_value=test.p_value,
             g2_draws=test.n_draws,
-            misplaced=test.misplaced(whole.n_samples),
+            misplaced=test.misplaced(whole.n_samples / longest),
             odd_patterns=tuple(odd[:LISTED]),
             n_odd_patterns=len(odd),
             confused=tuple(_confused(fit, model, whole)),
@@ -207,7 +209,8 @@ class Diagnosis:
 
         Time grows with the pairs of sensors; up to 16 sensors, some hundred random tables are drawn. Fits take longer.
         """
-        table, fit_check = TableCheck.of(data), None if fit is None else FitCheck.of(fit, data)
+        table = TableCheck.of(data, None if fit is None else stretch_of(fit))
+        fit_check = None if fit is None else FitCheck.of(fit, data)
         reasons = table.objections() + ([] if fit_check is None else fit_check.objections())
         return cls(_verdict(table, fit_check), tuple(reasons), table, fit_check)
 

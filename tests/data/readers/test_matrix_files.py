@@ -83,7 +83,10 @@ class TestMatrixMarket:
             (BANNER + b"6 6 1\n" + b" " * (1 << 17), "it holds a line without end"),
             (BANNER + b"%" * (1 << 17), "its header is cut or damaged"),
             (BANNER.replace(b"general", b"symmetric") + b"6 5 1\n1 3 1\n", "it cannot be symmetric with 6 rows and 5"),
-            (BANNER.replace(b"real", b"complex") + b"6 6 1\n1 3 1 0\n", "a coordinate complex general matrix cannot"),
+            (
+                BANNER.replace(b"real", b"complex") + b"6 6 1\n1 3 1 0\n",
+                "a matrix of kind 'coordinate complex general' cannot",
+            ),
             (BANNER.replace(b"matrix", b"vector"), "its first line is no header"),
         ],
     )

@@ -16,6 +16,7 @@ from bica.applications.spectrum.survey import Traffic
 from bica.errors import BicaError, DataError
 
 SCHEMA, VERSION = "bica-field", 1
+REASON = 200  # characters of what Python says, which may quote all of a file
 COLUMNS = ("monitor", "x", "y")
 MARGIN_IN_RADII = 1.0  # how far the square of a CSV file reaches beyond the outermost monitors
 
@@ -58,7 +59,7 @@ def read_field(path: str | Path, propagation: Propagation | None = None) -> Fiel
     try:
         return _of_json(text, propagation) if Path(path).suffix.lower() == ".json" else _of_csv(text, propagation)
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError, csv.Error) as error:
-        reason = str(error) if isinstance(error, BicaError) else f"{type(error).__name__} {error}"
+        reason = str(error) if isinstance(error, BicaError) else f"{type(error).__name__} {str(error)[:REASON]}"
         raise DataError(
             f"{path} is no field: {reason}; it holds the JSON of `bica spectrum simulate --field`, or CSV with the "
             f"columns {', '.join(COLUMNS)}"

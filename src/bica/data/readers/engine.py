@@ -12,6 +12,7 @@ from bica.errors import DataError
 from bica.output import interruption, temporary_folder
 
 Row = tuple[Any, ...]
+QUIET = "SET enable_progress_bar = false"  # which would go to standard output in an interactive session
 ROWS_PER_FETCH = 64  # no slower than thousands
 CHARACTERS_PER_BATCH = 1 << 26
 TOO_LONG = ("Maximum line size", "does not support a full read")  # what the engine says of a line without end
@@ -24,6 +25,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         settings: dict[str, Any] = {"temp_directory": str(folder), "autoinstall_known_extensions": False}
         engine = duckdb.connect(":memory:", config=settings)
         try:
+            engine.execute(QUIET)
             yield engine
         finally:
             engine.close()

@@ -67,7 +67,10 @@ class FrameTable:
 
 def values_of(column: nw.Series[Any]) -> NDArray[Any]:
     """The column as an array: numbers with NaN for null, or Python objects where there are others than numbers."""
-    values = np.asarray(column.to_numpy())
+    try:
+        values = np.asarray(column.to_numpy())
+    except ArithmeticError:  # older pandas compares decimals, of which one that signals cannot be compared
+        values = np.array(column.to_list(), dtype=object)
     if values.dtype.kind not in "biuf" and (column.dtype.is_numeric() or column.dtype == nw.Boolean):
         return np.asarray(column.cast(nw.Float64).to_numpy())  # nulls among booleans, or decimals
     return values
@@ -105,14 +108,16 @@ class LazyTable:
 
     def _groups(self) -> FrameTable:
         names = [f"cell{i}" for i in range(len(self.sensors))]
-        rows = self.frame.select(*(self._cell(i).alias(name) for i, name in enumerate(names)))
+        # Polars takes a name that begins with ^ and ends with $ for a pattern, so that none may enter an expression
+        renamed = self.frame.rename(dict(zip(self.frame.collect_schema().names(), names, strict=True)))
+        rows = renamed.select(*(self._cell(i).alias(name) for i, name in enumerate(names)))
         groups = rows.group_by(names).agg(nw.len().alias("rows")).collect()
         columns = Columns(self.sensors, None, weight=len(names))
         return FrameTable(groups.select(*names, "rows"), columns, in_order=False)
 
     def _cell(self, sensor: int) -> nw.Expr:
         """The column, or whether it is above its threshold; null where that cannot be said."""
-        column = nw.nth(self.columns.places[sensor])
+        column = nw.col(f"cell{sensor}")
         if self.columns.thresholds is None or np.isnan(self.columns.thresholds[sensor]):
             return column
         number = column.cast(nw.Float64)

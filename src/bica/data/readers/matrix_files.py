@@ -17,7 +17,7 @@ from scipy import sparse
 
 from bica.data.chunks import n_words
 from bica.errors import BicaError, DataError, LimitError
-from bica.text import counted
+from bica.text import brief, counted
 
 COLUMNS_LIMIT = 1 << 20  # names and thresholds of so many columns take some 200 MB
 FREE_BYTES = 1 << 27  # that a table may take as bit sets, however few cells are stored: some 5 seconds of work
@@ -149,7 +149,7 @@ def _market_header(file: IO[bytes]) -> _MarketHeader:
         raise ValueError("its first line is no header of a Matrix Market file")
     layout, field, symmetry = words[2:]
     if layout not in FIELDS or field not in FIELDS[layout].split() or symmetry not in SYMMETRIES:
-        raise ValueError(f"a {' '.join(words[2:])} matrix cannot be read as 0 and 1")
+        raise ValueError(f"a matrix of kind {brief(' '.join(words[2:]))} cannot be read as 0 and 1")
     line = "%"
     while line.startswith("%") or not line.strip():
         line = _market_line(file)

@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.readers.engine import Row, ctrl_c_passing, plain
+from bica.data.readers.engine import QUIET, Row, ctrl_c_passing, plain
 from bica.data.slots.moments import set_zone
 from bica.errors import DataError
 from bica.output import temporary_folder
@@ -85,6 +85,7 @@ def event_store(zone: str = "UTC") -> Iterator[EventStore]:
             "autoinstall_known_extensions": False,
         }
         with duckdb.connect(str(folder / "events.db"), config=settings) as engine:
+            engine.execute(QUIET)
             set_zone(engine, zone)
             engine.execute("CREATE TABLE events (file INTEGER, moment BIGINT, sensor VARCHAR, channel VARCHAR)")
             yield EventStore(engine, zone)
