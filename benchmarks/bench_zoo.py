@@ -35,6 +35,7 @@ N_SAMPLES = 5000
 PROBABILITY = (0.01, 0.12)
 SIZES = ((0, 16), (17, 24), (25, 36), (37, 64))
 EXACT = 16  # sensors up to which scores are compared on the lattice, which is exact
+LONG_LISTS = CAREFUL._replace(most_in_all=1 << 26)  # states: a gigabyte
 BELOW = 0.5  # a score this far below that of the truth is a failure of the search
 
 
@@ -97,7 +98,7 @@ def score(model: OrMixture, data: PatternCounts) -> float:
     sources = sets_of(sorted(columns(seen) - {()}))
     rate = np.array([seen.rate[(column == seen.mixing.T).all(axis=1)].sum() for column in _unpacked(sources, seen)])
     task = RowTask(table, Settings(), RowCells.of(table.data))
-    surface = task.surface(CAREFUL)
+    surface = task.surface(LONG_LISTS)
     if seen.n_sensors <= EXACT:
         surface = Surface(LatticeTask.of(table, Settings()).cells, surface.noise)
     judged = Task(surface, task.cost(), lambda sets: sets != 0, lambda _: sources, FINAL)

@@ -24,7 +24,7 @@ from bica.model.noise import Noise
 
 PACE: dict[str, Any] = {"tolerance": 0.05, "fresh": 1, "tries": 4}  # of refits: lists make the likelihood a bit rough
 FINAL: dict[str, Any] = {"tolerance": 1e-3, "fresh": 1, "tries": 4, "exact": True}  # of one that is reported
-BRIEF = QUICK._replace(most_in_all=1 << 19)  # seconds at most, for answers that are seldom wrong
+BRIEF = QUICK._replace(most_in_all=1 << 20)  # some ten seconds at most, for answers that are seldom wrong
 MOST_CUT = 0.05  # share of the rows with too many states: without more of them a search would go astray
 LEAST_FLIPS = 1e-4  # a flip rate to begin with: rows that no present source explains cost too many states with less
 
