@@ -48,7 +48,7 @@ def test_the_best_so_far_is_kept():
 
 
 @pytest.mark.parametrize("noise", ["estimate", "per-sensor", Noise(), Noise.flips(0.05), Noise(0.0, 0.1)], ids=str)
-@pytest.mark.filterwarnings("ignore:the data do not tell")
+@pytest.mark.filterwarnings("ignore:the rows leave the error rates")
 def test_it_fits_its_own_noise_and_its_file(noise, tmp_path):
     """Also in the middle of a first search whose noise is not the one that was asked for."""
     fit = interrupted(2, noise=noise)

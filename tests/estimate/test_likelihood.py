@@ -188,7 +188,7 @@ class TestLimits:
 
     @pytest.mark.parametrize("settings", [{"prior": (2, 5)}, {"noise": "per-sensor"}], ids=str)
     def test_beyond_the_lattice_some_settings_are_refused(self, settings):
-        with pytest.raises(LimitError, match=r"^21 sensors vary, more than 20, and [^.]*; [^.]*$"):
+        with pytest.raises(LimitError, match=r"^21 sensors vary, more than 20, so [^.]*; [^.]*$"):
             learned(PatternCounts.of(np.eye(22, 21)), **settings)
 
     def test_twenty_one_sensors_of_which_twenty_vary_are_not_too_many(self):

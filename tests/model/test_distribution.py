@@ -134,7 +134,7 @@ class TestManySensors:
     def test_25_connected_sensors_are_refused_in_one_sentence(self):
         model = OrMixture(np.ones((25, 1)), [0.25])
         for call in (model.pattern_probability, lambda: model.log_likelihood(np.zeros((1, 25)))):
-            with pytest.raises(LimitError, match=r"25 sensors needs 2\^25 cells.*end at 24"):
+            with pytest.raises(LimitError, match=r"25 sensors needs 2\^25 cells.*limited to 24"):
                 call()
 
     def test_25_sensors_have_no_table_even_if_they_are_not_connected(self):
