@@ -13,6 +13,7 @@ from bica.diagnose.table import TableCheck
 from bica.errors import BicaWarning, SettingError
 from bica.estimate.blocks.learn import WideTask
 from bica.estimate.lattice.learn import LATTICE_SENSORS, fit_on_lattice
+from bica.estimate.rows.learn import fit_on_rows
 from bica.estimate.settings import Settings, Varying
 from bica.estimate.temporal import Bounds, learn_in_time
 from bica.model.fit import Fit
@@ -94,12 +95,15 @@ class Likelihood(Settings):
         return table.data.n_sensors <= (LATTICE_SENSORS if only_there else AT_ONCE)
 
     def _fit_from_blocks(self, table: Varying, rng: np.random.Generator) -> Fit:
-        """Where blocks contradict each other and all sensors at once are possible, they have the last word."""
+        """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""
         task = WideTask.of(table, self)
         learned = task.learn(rng)
-        if table.data.n_sensors <= LATTICE_SENSORS and not (learned.unanimous or learned.interrupted):
+        if learned.interrupted:
+            return task.result(learned)
+        fit = fit_on_rows(table, self, task.start_for_rows(learned), briefly=learned.unanimous)
+        if fit is None and table.data.n_sensors <= LATTICE_SENSORS and not learned.unanimous:
             return fit_on_lattice(table, self, task.guess(learned))
-        return task.result(learned)
+        return task.result(learned) if fit is None else fit
 
 
 BYTES_A_CELL = 48  # of the lattice: six tables of floats are alive at once

@@ -13,6 +13,8 @@ from bica.estimate.blocks.plan import Links, Plan
 from bica.estimate.blocks.rounds import FlipRate, Round, first_flip_rate, learn_blocks
 from bica.estimate.costs import cost_by_size
 from bica.estimate.lattice.learn import LATTICE_SENSORS, Guess
+from bica.estimate.lattice.search import Start
+from bica.estimate.rows.learn import sets_of
 from bica.estimate.rows.pool import RowPool, RowTable, as_lists
 from bica.estimate.rows.rounds import RowFit, RowSettings, row_rounds
 from bica.estimate.settings import Settings, Varying
@@ -140,6 +142,15 @@ class WideTask:
         rates = [learned.pool.sources[column].rate for column in columns]
         flip_rate = 0.0 if learned.flip_rate is None else learned.flip_rate.rate
         return Guess(np.array(sources, np.int64), np.array(rates, float), flip_rate)
+
+    def start_for_rows(self, learned: Round) -> Start:
+        """The known sources, then what was found, as a start for a search on the rows."""
+        known, pool = self.learner.known.sources, learned.pool.sources
+        sources = {column: pool.get(column, given) for column, given in known.items()} | dict(pool)
+        rate = np.array([estimate.rate for estimate in sources.values()], float)
+        free = np.array([column not in self.learner.fixed for column in sources], dtype=bool)
+        noise = np.empty(0) if learned.flip_rate is None else np.array([learned.flip_rate.rate])
+        return Start(sets_of(list(sources)), rate, free, noise, len(known))
 
     def result(self, learned: Round) -> Fit:
         """The model of the whole table, with its errors."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bica.estimate.lattice.refit import AT_BOUND, Refit
 from bica.estimate.lattice.search import Search
 from bica.estimate.lattice.surface import HIGHEST, Point, Surface
+from bica.estimate.row_search import SourceSearch
 from bica.model.files import LEVEL, probability_interval
 
 FLAT = 1e-9  # a curvature this small, relative to those of single parameters, counts as none
@@ -94,7 +95,7 @@ def _clearly_zero(surface: Surface, point: Point) -> NDArray[np.bool_]:
 WITHIN = math.log(1 / (1 - LEVEL))  # nats: sets of sources whose score falls this short are twenty times less credible
 
 
-def noise_report(search: Search, fit: Refit, errors: StandardErrors) -> dict[str, Any]:
+def noise_report(search: Search | SourceSearch, surface: Any, fit: Refit, errors: StandardErrors) -> dict[str, Any]:
     """The estimate as plain values; flip rates of several sensors are given by their mean and one by one.
 
     Which sources there are decides how much is left for the noise to explain. So the interval covers the flip rates of
@@ -105,7 +106,7 @@ def noise_report(search: Search, fit: Refit, errors: StandardErrors) -> dict[str
     if not noise.size:
         return {"estimated": False}
     rate, error = float(noise.mean()), errors.mean_noise
-    low, high = _interval(search, fit, rate, error)
+    low, high = _interval(surface, fit, rate, error)
     others = [rate, *_as_good(search)]
     report: dict[str, Any] = {"estimated": True, "flip_rate": rate, "error": error}
     report["interval"] = [max(0.0, low + min(others) - rate), min(1.0, high + max(others) - rate)]
@@ -115,13 +116,12 @@ def noise_report(search: Search, fit: Refit, errors: StandardErrors) -> dict[str
     return report
 
 
-def _as_good(search: Search) -> list[float]:
+def _as_good(search: Search | SourceSearch) -> list[float]:
     return [rate for score, rate in search.visited if score >= search.best.score - WITHIN]
 
 
-def _interval(search: Search, fit: Refit, rate: float, error: float) -> tuple[float, float]:
+def _interval(surface: Any, fit: Refit, rate: float, error: float) -> tuple[float, float]:
     """The interval of the flip rate with the best sources; at its floor, from 0 to what would hardly go unnoticed."""
-    surface = search.surface
     if (fit.point.noise > surface.noise.lowest + AT_BOUND).any():
         return probability_interval(rate, error)
     # the likelihood falls like exp(slope * flip rate) from here: with n sure cells that is the rule of three, 3 / n

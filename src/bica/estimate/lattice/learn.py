@@ -11,17 +11,22 @@ from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning, DataError, LimitError
+from bica.estimate.candidates import from_rows
 from bica.estimate.costs import source_cost
 from bica.estimate.lattice.errors import noise_report, standard_errors, vague_sensors
 from bica.estimate.lattice.refit import BetaPrior, Refit, refit
 from bica.estimate.lattice.search import Search, Start
-from bica.estimate.lattice.surface import Cells, NoiseShape, Sets, Surface
+from bica.estimate.lattice.surface import Cells, NoiseShape, Point, Sets, Surface
+from bica.estimate.row_search import SourceSearch, Task
 from bica.estimate.settings import Settings, Varying, allowed_sets, bit_set
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 
 LATTICE_SENSORS = 20  # that vary: a table over all their sets takes 8 MB
 LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together
+CLOSER_LOOK = 16  # sensors up to which the gain of thousands of sets is a matter of seconds
+NOTABLE = 2.5  # rise of the score that a closer look must find: some of a thousand more sets offer less by chance
+ALL_SETS = 10  # sensors up to which all sets are candidates
 FIRST_FLIP_RATE = 0.2  # high, so that at first noise explains every row
 FIRST_PROBABILITY = 0.1  # of a known source whose probability is not known
 LOWEST_FLIPS = 0.01  # flips in the whole table at the lowest flip rate: too few to change an estimate
@@ -43,13 +48,16 @@ def fit_on_lattice(table: Varying, settings: Settings, guess: Guess | None = Non
     task = LatticeTask.of(table, settings)
     first = task.first_search(guess)
     converged = _finished(first)
-    search = task.second_search(first)
+    search: Search | SourceSearch = task.second_search(first)
     if converged and search is not first:
+        converged = _finished(search)
+    if converged and table.data.n_sensors <= CLOSER_LOOK:
+        search = task.closer_look(search)
         converged = _finished(search)
     return task.result(search, converged)
 
 
-def _finished(search: Search) -> bool:
+def _finished(search: Search | SourceSearch) -> bool:
     try:
         search.run()
     except KeyboardInterrupt:
@@ -126,6 +134,23 @@ class LatticeTask:
         cost = source_cost(self.data.n_sensors, self.data.n_samples + self.prior.n_rows)
         return Search(Surface(self.cells, shape), cost, self.allowed, self.prior, start)
 
+    def closer_look(self, search: Search | SourceSearch) -> SourceSearch:
+        """Go on from there with candidates by gain instead of slope; without a rising slope there is no gain."""
+        surface, found = Surface(self.cells, search.surface.noise), search.best.fit
+        start = Start(found.point.sources, found.point.rate, found.free, found.point.noise, search.n_known)
+        pool = np.flatnonzero(self.allowed)
+        if self.data.n_sensors > ALL_SETS:
+            pool = from_rows(self.cells.cells, self.cells.weights, self.data.n_sensors)
+        cost = source_cost(self.data.n_sensors, self.data.n_samples + self.prior.n_rows)
+
+        def rising(point: Point) -> Sets:
+            return pool[surface.candidate_gradient(point)[pool] > 0]
+
+        task = Task(surface, cost, lambda sets: self.allowed[sets], rising, {}, self.prior, NOTABLE)
+        closer = SourceSearch(task, start)
+        closer.visited = search.visited + closer.visited
+        return closer
+
     def _known_noise_is_clear(self) -> bool:
         noise = self.settings.noise
         return isinstance(noise, Noise) and min(np.min(noise.false_alarm), np.min(noise.miss)) >= CLEAR_NOISE
@@ -147,9 +172,9 @@ class LatticeTask:
         free = np.array([source.probability is None for source in known], dtype=bool)
         return np.array(sources, np.int64), -np.log1p(-np.array(probability, dtype=float)), free
 
-    def result(self, search: Search, converged: bool) -> Fit:
+    def result(self, search: Search | SourceSearch, converged: bool) -> Fit:
         """The best fit found, refitted to the last digit, for all sensors of the table."""
-        surface = search.surface
+        surface = Surface(self.cells, search.surface.noise)
         fit = refit(surface, search.best.fit.point, search.best.fit.free, self.prior, n_known=search.n_known, **FINAL)
         fit = without_rare(surface, fit, search.n_known, self.settings.min_probability or 0.0, self.prior)
         errors = standard_errors(surface, fit)
@@ -165,7 +190,7 @@ class LatticeTask:
             probability_error=error,
             n_iter=len(search.visited),
             converged=converged,
-            diagnostics={"score": search.best.score, "noise": noise_report(search, fit, errors)}
+            diagnostics={"score": search.best.score, "noise": noise_report(search, surface, fit, errors)}
             | ({} if converged else {"interrupted": True}),
         )
 

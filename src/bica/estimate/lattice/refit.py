@@ -39,6 +39,7 @@ HIGHEST_RATE = 14.0  # a probability of 1 - 1e-6: beyond that nothing changes an
 AT_BOUND = 1e-12
 ENOUGH = 1e-4  # a step must gain this share of what the slope at its start promises
 FRESH = 3  # steps that share one information matrix, which costs as much as many slopes
+TRIES = 14  # ever shorter steps in one direction
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +97,20 @@ def refit(
     needed: float = -np.inf,
     exact: bool = False,
     max_steps: int = 100,
+    fresh: int = FRESH,
+    tries: int = TRIES,
 ) -> Refit:
     """Climb from ``start`` until a step promises less than ``tolerance``; free sources whose rate ends at 0 leave.
 
     The first ``n_known`` sources stay even then. A climb that cannot reach the height ``needed`` is given up early.
-    The information belongs to a recent step, with ``exact`` to the top itself.
+    The information belongs to a recent step, with ``exact`` to the top itself. Where a likelihood is only nearly
+    smooth, few ``tries`` are enough; where information costs no more than a slope, it may be ``fresh`` at every step.
     """
-    climb = _Climb(surface, free, prior)
+    climb = _Climb(surface, free, prior, tries)
     point, objective = start, climb.objective(start)
     information = np.empty((0, 0))
     for number in range(max_steps):
-        if number % FRESH == 0:
+        if number % fresh == 0:
             information = climb.information(point)
         slope = climb.slope(point)
         step = climb.bounded_step(point, slope, information)
@@ -122,7 +126,7 @@ def refit(
         if gained < 0.1 * tolerance:
             break
     point, free = climb.without_dead(point, n_known)  # not before: a long step may send a source to 0 for a while
-    climb = _Climb(surface, free, prior)
+    climb = _Climb(surface, free, prior, tries)
     if exact or len(information) != point.rate.size + point.noise.size:
         information = climb.information(point)
     return Refit(point, free, climb.objective(point), information)
@@ -135,6 +139,7 @@ class _Climb:
     surface: Surface
     free: NDArray[np.bool_]
     prior: BetaPrior
+    tries: int
 
     def objective(self, point: Point) -> float:
         return point.log_likelihood + self.prior.log_density(point.rate[self.free])
@@ -177,7 +182,7 @@ class _Climb:
     def uphill(self, point: Point, slope: Vector, step: Vector) -> Point | None:
         """The first of ever shorter steps, cut off at the bounds, that gains a little of what its slope promises."""
         objective, n_sources = self.objective(point), point.rate.size
-        for _ in range(14):
+        for _ in range(self.tries):
             rate = np.where(self.free, np.clip(point.rate + step[:n_sources], 0.0, HIGHEST_RATE), point.rate)
             noise = np.clip(point.noise + step[n_sources:], self.surface.noise.lowest, HIGHEST)
             promised = slope @ np.concatenate([rate - point.rate, noise - point.noise])

@@ -1,0 +1,158 @@
+"""The likelihood of up to 64 sensors as a surface, from lists of the hidden states of every distinct row.
+
+It offers what the lattice offers (``at``, ``gradient``, ``derivatives``, ``additions``), so refits, searches and errors
+need not know which of the two they stand on. The lists leave out unlikely states, which makes the likelihood a little
+too low; the limits say by how much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.data.chunks import unpacked
+from bica.data.patterns import PatternCounts
+from bica.estimate.lattice.surface import NoiseShape
+from bica.kernels.rows.ratios import best_gains, ratios, wrong_cells
+from bica.kernels.rows.states import Errors, Limits, Rows, Sources, States, hidden_states
+
+Sets = NDArray[np.int64]
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+WORD = 64  # sensors
+MOST_STATES = 1 << 15  # in a row; with 4096 gains were up to 35 off where many sources are on
+QUICK = Limits(1e-3, 0.02, MOST_STATES, 1 << 21)  # for a search: off by a few units of log-likelihood
+CAREFUL = Limits(1e-4, 1.0, MOST_STATES, 1 << 23)  # for numbers that are reported: off by a few tenths
+IMPOSSIBLE = 1e-280  # what wrong cells cost at most: every logarithm is finite
+AT_A_TIME = 512  # candidates whose ratios are in memory together
+
+
+@dataclass(frozen=True)
+class RowCells:
+    """What was observed: distinct rows with their weights."""
+
+    rows: Rows
+    weights: Vector  # (n_rows,)
+    n_sensors: int
+
+    @classmethod
+    def of(cls, data: PatternCounts) -> RowCells:
+        """The distinct rows of a table of up to 64 sensors."""
+        patterns, observed = (np.ascontiguousarray(words[:, 0]) for words in (data.patterns, data.seen()))
+        return cls(Rows(patterns, observed), data.weights, data.n_sensors)
+
+    def without(self, left_out: NDArray[np.bool_]) -> RowCells:
+        """The same without some rows."""
+        rows = Rows(self.rows.patterns[~left_out], self.rows.observed[~left_out])
+        return RowCells(rows, self.weights[~left_out], self.n_sensors)
+
+    @property
+    def n_samples(self) -> float:
+        """The weight of all rows."""
+        return float(self.weights.sum())
+
+    def times_seen(self) -> Vector:
+        """The weight of the rows in which each sensor was observed: (n_sensors,)."""
+        seen: Vector = self.weights @ (self.ones + self.zeros)
+        return seen
+
+    @cached_property
+    def ones(self) -> Matrix:
+        """1 where a cell shows 1: (n_rows, n_sensors)."""
+        return unpacked(self.rows.patterns[:, None], self.n_sensors).astype(float)
+
+    @cached_property
+    def zeros(self) -> Matrix:
+        """1 where a cell was observed and shows 0: (n_rows, n_sensors)."""
+        return unpacked((self.rows.observed & ~self.rows.patterns)[:, None], self.n_sensors).astype(float)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowPoint:
+    """One set of sources with rates and noise, and the likelihood there."""
+
+    sources: Sets  # (n_sources,), bit sets
+    rate: Vector  # (n_sources,), -log(1 - probability)
+    noise: Vector  # (n_unknown,), the unknown noise rates
+    log_likelihood: float
+    states: States
+    errors: Errors
+    slopes: list[Matrix]  # empty, or the derivatives once they were asked for
+
+    @property
+    def probability(self) -> Vector:
+        """The probability that each source is on."""
+        return -np.expm1(-self.rate)
+
+
+class RowSurface:
+    """The log-likelihood of counted rows over all OR mixtures of up to 64 sensors."""
+
+    def __init__(self, cells: RowCells, noise: NoiseShape, limits: Limits = QUICK) -> None:
+        self.cells = cells
+        self.noise = noise
+        self.limits = limits
+
+    def at(self, sources: Sets, rate: Vector, noise: Vector) -> RowPoint:
+        """The likelihood there: time goes with the number of likely states of all rows."""
+        false_alarm, miss = self.noise.rates(noise)
+        probability, errors = -np.expm1(-rate), error_costs(false_alarm, miss)
+        model = Sources(sources.view(np.uint64), probability / (1.0 - probability), float(np.exp(-rate.sum())))
+        states = hidden_states(self.cells.rows, model, errors, self.limits)
+        without_errors = self.cells.ones @ np.log1p(-miss) + self.cells.zeros @ np.log1p(-false_alarm)
+        with np.errstate(divide="ignore"):  # no chance where there are too many states
+            log_likelihood = float(self.cells.weights @ (np.log(states.chance) + without_errors))
+        return RowPoint(sources, rate, noise, log_likelihood, states, errors, [])
+
+    def derivatives(self, point: RowPoint) -> Matrix:
+        """Derivatives of the log chance of each row, by rates, then by unknown noise: (n_parameters, n_rows)."""
+        if not point.slopes:
+            by_rate = np.empty((point.sources.size, self.cells.weights.size))
+            ratios(point.sources.view(np.uint64), self.cells.rows, point.states, point.errors, by_rate)
+            point.slopes.append(np.concatenate([by_rate - 1.0, self._by_noise(point)]))
+        return point.slopes[0]
+
+    def _by_noise(self, point: RowPoint) -> Matrix:
+        """The expected number of errors against what the rates let expect: (n_unknown, n_rows)."""
+        if not self.noise.n_unknown:
+            return np.empty((0, self.cells.weights.size))
+        wrong = np.empty((self.cells.weights.size, self.cells.n_sensors))
+        wrong_cells(self.cells.rows, point.states, point.errors, wrong)
+        false_alarm, miss = self.noise.rates(point.noise)
+        ones, zeros = self.cells.ones, self.cells.zeros
+        by_false_alarm = ones * wrong / false_alarm - zeros * (1.0 - wrong) / (1.0 - false_alarm)
+        by_miss = zeros * wrong / miss - ones * (1.0 - wrong) / (1.0 - miss)
+        by_unknown: Matrix = (by_false_alarm @ self.noise.false_alarm_of + by_miss @ self.noise.miss_of).T
+        return by_unknown
+
+    def gradient(self, point: RowPoint) -> Vector:
+        """The slope by the rates of the point's own sources, then by the unknown noise: (n_parameters,)."""
+        slope: Vector = self.derivatives(point) @ self.cells.weights
+        return slope
+
+    def additions(self, point: RowPoint, candidates: Sets) -> tuple[Vector, Vector]:
+        """How much each candidate alone would raise the log-likelihood, and its best probability."""
+        gain, probability = np.empty(candidates.size), np.empty(candidates.size)
+        for part in _parts(candidates.size):
+            ratio = np.empty((candidates[part].size, self.cells.weights.size))
+            ratios(candidates[part].view(np.uint64), self.cells.rows, point.states, point.errors, ratio)
+            best_gains(ratio, self.cells.weights, gain[part], probability[part])
+        return gain, probability
+
+
+def error_costs(false_alarm: Vector, miss: Vector) -> Errors:
+    """What a wrong cell costs, from the rates of every sensor."""
+    factors = np.ones((WORD, 2))
+    factors[: miss.size] = np.stack([miss / (1.0 - false_alarm), false_alarm / (1.0 - miss)], axis=1)
+    powers = np.maximum(factors[0, 0] ** np.arange(WORD + 1), IMPOSSIBLE)
+    equal = not miss.size or np.ptp(factors[: miss.size]) == 0.0
+    return Errors(powers, None if equal else factors)
+
+
+def _parts(n: int) -> Iterator[slice]:
+    return (slice(start, start + AT_A_TIME) for start in range(0, n, AT_A_TIME))

@@ -1,0 +1,84 @@
+"""The surface on rows: the heights, slopes and gains of the lattice, which is exact."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bica.data.patterns import PatternCounts
+from bica.estimate.lattice.refit import BetaPrior, refit
+from bica.estimate.lattice.surface import NoiseShape
+from bica.estimate.rows.states import CAREFUL, QUICK, RowCells, RowSurface
+from bica.kernels.rows.states import Limits
+from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture
+from tests.estimate.lattice.surfaces import problems, slope_by_differences, surface_of
+
+EXACT = Limits(0.0, 1.0, 1 << 12, 1 << 20)
+
+
+def on_rows(problem, limits=EXACT):
+    """The same rows and noise, without the lattice."""
+    table = np.array([[np.nan if cell is None else cell for cell in row] for row in problem.rows], float)
+    data = PatternCounts.of(table, sample_weight=np.array(problem.weights, float))
+    return RowSurface(RowCells.of(data), problem.surface.noise, limits)
+
+
+def same_point(problem, surface):
+    return surface.at(problem.point.sources, problem.point.rate, problem.point.noise)
+
+
+@given(problems())
+def test_heights_and_slopes_are_those_of_the_lattice(problem):
+    surface = on_rows(problem)
+    point = same_point(problem, surface)
+    assert point.log_likelihood == pytest.approx(problem.point.log_likelihood)
+    assert surface.gradient(point) == pytest.approx(problem.surface.gradient(problem.point), abs=1e-2, rel=1e-6)
+    assert surface.cells.times_seen() == pytest.approx(problem.surface.cells.times_seen())
+
+
+@given(problems(min_sources=1))
+@settings(max_examples=30)
+def test_slopes_by_differences(problem):
+    surface = on_rows(problem)
+    n = problem.point.rate.size
+
+    def height(numbers):
+        return surface.at(problem.point.sources, numbers[:n], numbers[n:]).log_likelihood
+
+    start = np.concatenate([problem.point.rate, problem.point.noise])
+    slope = surface.gradient(same_point(problem, surface))
+    assert slope == pytest.approx(slope_by_differences(height, start), abs=1e-2, rel=1e-4)
+
+
+@given(problems(), st.data())
+def test_gains_are_those_of_the_lattice(problem, data):
+    candidates = np.array(data.draw(st.lists(st.integers(1, 2**problem.surface.cells.n_sensors - 1), min_size=1)))
+    surface = on_rows(problem)
+    gain, _ = surface.additions(same_point(problem, surface), candidates)
+    exact, _ = problem.surface.additions(problem.point, candidates)
+    assert gain == pytest.approx(np.maximum(exact, 0.0), abs=2e-3 * sum(problem.weights))
+
+
+def overlapping():
+    """Eight sources on nine sensors, unions among them."""
+    sets = [(0, 1, 2), (2, 3, 4), (4, 5, 6), (6, 7, 8), (0, 1, 2, 3, 4), (4, 5, 6, 7, 8), (1, 4, 7), (3,)]
+    mixing = np.zeros((9, len(sets)), dtype=bool)
+    for number, sensors in enumerate(sets):
+        mixing[list(sensors), number] = True
+    return OrMixture(mixing, np.linspace(0.03, 0.15, len(sets)), Noise.flips(0.03))
+
+
+@pytest.mark.parametrize(("limits", "allowance"), [(QUICK, 10.0), (CAREFUL, 0.5)], ids=["quick", "careful"])
+def test_limits_cost_little(limits, allowance):
+    truth = overlapping()
+    exact = surface_of(truth, 4000, NoiseShape.shared_flips(9, 1e-6))
+    rows = RowSurface(RowCells.of(PatternCounts.of(truth.sample(4000, np.random.default_rng(1)))), exact.noise, limits)
+    sources, start = (1 << np.arange(9)) @ truth.mixing, (truth.rate, np.array([0.03]))
+    here, there = exact.at(sources, *start), rows.at(sources, *start)
+    assert -allowance < there.log_likelihood - here.log_likelihood < 0
+    free, pace = np.ones(sources.size, dtype=bool), {"tolerance": 0.01, "fresh": 1, "tries": 4}
+    best, found = (refit(s, p, free, BetaPrior(), **pace).point for s, p in ((exact, here), (rows, there)))
+    error = np.sqrt(truth.probability / 4000)
+    assert (np.abs(best.probability - found.probability) < 0.2 * error).all()
+    assert abs(best.noise[0] - found.noise[0]) < 0.03 * best.noise[0]
