@@ -25,9 +25,9 @@ from bica.errors import BicaWarning
 from bica.estimate.lattice.learn import LatticeTask
 from bica.estimate.lattice.search import Start
 from bica.estimate.lattice.surface import Surface
-from bica.estimate.row_search import SourceSearch, Task
+from bica.estimate.row_search import SearchTask, SourceSearch
 from bica.estimate.rows.learn import FINAL, RowTask, sets_of
-from bica.estimate.rows.states import CAREFUL, RowCells
+from bica.estimate.rows.states import CAREFUL, StateCells
 from bica.estimate.settings import Settings, Varying
 
 DATA = Path(os.environ.get("BICA_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -97,11 +97,11 @@ def score(model: OrMixture, data: PatternCounts) -> float:
     seen = model.of_sensors(table.places)
     sources = sets_of(sorted(columns(seen) - {()}))
     rate = np.array([seen.rate[(column == seen.mixing.T).all(axis=1)].sum() for column in _unpacked(sources, seen)])
-    task = RowTask(table, Settings(), RowCells.of(table.data))
+    task = RowTask(table, Settings(), StateCells.of(table.data))
     surface = task.surface(LONG_LISTS)
     if seen.n_sensors <= EXACT:
         surface = Surface(LatticeTask.of(table, Settings()).cells, surface.noise)
-    judged = Task(surface, task.cost(), lambda sets: sets != 0, lambda _: sources, FINAL)
+    judged = SearchTask(surface, task.cost(), lambda sets: sets != 0, lambda _: sources, FINAL)
     free = np.ones(sources.size, dtype=bool)
     starts = (Start(sources, rate, free, np.array([flips])) for flips in (max(np.mean(seen.noise.miss), 1e-4), 0.02))
     return max(SourceSearch(judged, start).best.score for start in starts)

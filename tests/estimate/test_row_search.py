@@ -13,10 +13,10 @@ from bica.estimate.costs import source_cost
 from bica.estimate.lattice.learn import LatticeTask
 from bica.estimate.lattice.search import Start
 from bica.estimate.lattice.surface import Cells, NoiseShape, Surface
-from bica.estimate.row_search import SourceSearch, Task, add, drop
+from bica.estimate.row_search import SearchTask, SourceSearch, add, drop
 from bica.estimate.rows import learn
 from bica.estimate.rows.learn import RowTask, sets_of
-from bica.estimate.rows.states import RowCells, RowSurface
+from bica.estimate.rows.states import RowSurface, StateCells
 from bica.estimate.settings import Settings, Varying
 from bica.kernels.rows.states import Limits
 from bica.model.noise import Noise
@@ -69,7 +69,7 @@ def on_lattice(data, shape):
 
 
 def on_rows(data, shape):
-    return RowSurface(RowCells.of(data), shape, Limits(0.0, 1.0, 1 << 10, 1 << 20))
+    return RowSurface(StateCells.of(data), shape, Limits(0.0, 1.0, 1 << 10, 1 << 20))
 
 
 class TestTinyProblems:
@@ -85,7 +85,7 @@ class TestTinyProblems:
         data = PatternCounts.of(truth.sample(600, rng))
         every = np.arange(1, 8)
         surface = surface_of(data, NoiseShape.shared_flips(3, 1e-6))
-        return Task(surface, source_cost(3, 600), lambda sets: sets > 0, lambda _: every, {})
+        return SearchTask(surface, source_cost(3, 600), lambda sets: sets > 0, lambda _: every, {})
 
     def start(self, sources=()):
         n = len(sources)
@@ -187,7 +187,7 @@ class TestManySensors:
         monkeypatch.setattr(learn, "QUICK", limits)
         monkeypatch.setattr(learn, "BRIEF", limits)
         data = PatternCounts.of(rows)
-        task = RowTask(Varying.of(data, (), ()), Settings(), RowCells.of(data))
+        task = RowTask(Varying.of(data, (), ()), Settings(), StateCells.of(data))
         start = Start(sets_of(sorted(columns(truth))), np.full(15, 0.05), np.ones(15, dtype=bool), np.array([0.01]))
         search = task.search(start, limits)
         assert search.surface.cells.weights.size < data.weights.size

@@ -1,8 +1,7 @@
 """Whole tasks for a user: which channel each sniffer should watch and, in ``spectrum``, who uses a radio spectrum."""
 
-from bica.applications.monitoring.assignment import SOLVERS, Assignment, assign
+from bica.applications.monitoring.assignment import SOLVERS, Assignment, Relaxation, assign, relax
 from bica.applications.monitoring.problem import LearnedChannels, MonitoringProblem, learn_channels
-from bica.applications.monitoring.relaxation import Relaxation, relax
 
 __all__ = [
     "SOLVERS",

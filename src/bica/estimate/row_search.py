@@ -18,14 +18,57 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.estimate.candidates import relatives, relatives_of
 from bica.estimate.costs import evidence_correction
 from bica.estimate.lattice.refit import BetaPrior, Refit, refit
 from bica.estimate.lattice.search import Found, Start
 from bica.progress import report
 
-Sets = NDArray[np.int64]
+Sets = NDArray[np.int64]  # bit sets of up to 64 sensors
 Vector = NDArray[np.float64]
+
+MOST_ROWS = 1000  # distinct rows that are candidates themselves
+FREQUENT_ROWS = 250  # rows whose intersections are looked at
+MOST_SHARED = 1000  # intersections that are candidates
+
+
+def from_rows(patterns: Sets, weights: Vector, n_sensors: int) -> Sets:
+    """The most frequent rows, what two of them share, and single sensors.
+
+    >>> from_rows(np.array([0, 3, 6]), np.array([5.0, 2.0, 1.0]), 3).tolist()
+    [1, 2, 3, 4, 6]
+    """
+    frequent = patterns[np.argsort(-weights, kind="stable")]
+    frequent = frequent[frequent != 0]
+    return np.unique(np.concatenate([frequent[:MOST_ROWS], _shared(frequent[:FREQUENT_ROWS]), single(n_sensors)]))
+
+
+def _shared(rows: Sets) -> Sets:
+    """The intersections of pairs of rows that come up most often."""
+    both = (rows[:, None] & rows)[np.triu_indices(rows.size, 1)]
+    shared, times = np.unique(both[both != 0], return_counts=True)
+    return shared[np.argsort(-times, kind="stable")[:MOST_SHARED]]
+
+
+def single(n_sensors: int) -> Sets:
+    """Every sensor alone."""
+    return np.int64(1) << np.arange(n_sensors)
+
+
+def relatives_of(source: np.int64, others: Sets, n_sensors: int) -> Sets:
+    """One sensor more or less; union, intersection and difference with the other sources.
+
+    >>> relatives_of(np.int64(3), np.array([6]), 3).tolist()
+    [2, 1, 7, 7, 2, 1]
+    """
+    return np.concatenate([source ^ single(n_sensors), source | others, source & others, source & ~others])
+
+
+def relatives(sources: Sets, n_sensors: int) -> Sets:
+    """The relatives of all sources."""
+    related = [relatives_of(source, sources, n_sensors) for source in sources]
+    return np.unique(np.concatenate([np.empty(0, np.int64), *related]))
+
+
 Flags = NDArray[np.bool_]
 
 TRIED = 3  # candidates that are refitted in one move
@@ -37,7 +80,7 @@ RIDGE = 1e-9  # of the information, relative to its trace: what is singular beco
 NO_PRIOR = BetaPrior()
 
 
-class Surface(Protocol):
+class SearchSurface(Protocol):
     """A likelihood as a search sees it: ``lattice/surface.py`` and ``rows/states.py`` are two."""
 
     cells: Any  # with n_sensors, n_samples and weights
@@ -51,10 +94,10 @@ class Surface(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class SearchTask:
     """What is searched: the likelihood, what a source must gain, and which sets may be one."""
 
-    surface: Any  # a ``Surface``
+    surface: Any  # a ``SearchSurface``
     cost: Callable[[Sets], Vector]
     allowed: Callable[[Sets], Flags]
     suggest: Callable[[Any], Sets]  # candidates for an addition to a point
@@ -66,9 +109,9 @@ class Task:
 class SourceSearch:
     """The best set of sources so far, and what every move needs."""
 
-    def __init__(self, task: Task, start: Start, moves: Sequence[Move] | None = None) -> None:
+    def __init__(self, task: SearchTask, start: Start, moves: Sequence[Move] | None = None) -> None:
         self.task = task
-        self.surface: Surface = task.surface
+        self.surface: SearchSurface = task.surface
         self.moves = MOVES if moves is None else moves
         self.n_known = start.n_known  # the first sources, which stay whatever happens
         self.turn = 0  # whose turn it is to be exchanged

@@ -26,9 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.applications.monitoring.assignment import Assignment, assign
+from bica.applications.monitoring.assignment import Assignment, assign, relax
 from bica.applications.monitoring.problem import MonitoringProblem, learn_channels
-from bica.applications.monitoring.relaxation import relax
 from bica.compare.run import Record
 from bica.data.patterns import PatternCounts
 from bica.errors import SettingError

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bica.data.patterns import PatternCounts
 from bica.estimate.lattice.refit import BetaPrior, refit
 from bica.estimate.lattice.surface import NoiseShape
-from bica.estimate.rows.states import CAREFUL, QUICK, RowCells, RowSurface
+from bica.estimate.rows.states import CAREFUL, QUICK, RowSurface, StateCells
 from bica.kernels.rows.states import Limits
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -21,7 +21,7 @@ def on_rows(problem, limits=EXACT):
     """The same rows and noise, without the lattice."""
     table = np.array([[np.nan if cell is None else cell for cell in row] for row in problem.rows], float)
     data = PatternCounts.of(table, sample_weight=np.array(problem.weights, float))
-    return RowSurface(RowCells.of(data), problem.surface.noise, limits)
+    return RowSurface(StateCells.of(data), problem.surface.noise, limits)
 
 
 def same_point(problem, surface):
@@ -73,7 +73,9 @@ def overlapping():
 def test_limits_cost_little(limits, allowance):
     truth = overlapping()
     exact = surface_of(truth, 4000, NoiseShape.shared_flips(9, 1e-6))
-    rows = RowSurface(RowCells.of(PatternCounts.of(truth.sample(4000, np.random.default_rng(1)))), exact.noise, limits)
+    rows = RowSurface(
+        StateCells.of(PatternCounts.of(truth.sample(4000, np.random.default_rng(1)))), exact.noise, limits
+    )
     sources, start = (1 << np.arange(9)) @ truth.mixing, (truth.rate, np.array([0.03]))
     here, there = exact.at(sources, *start), rows.at(sources, *start)
     assert -allowance < there.log_likelihood - here.log_likelihood < 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bica.estimate.rows.states import error_costs
 from bica.kernels.rows.ratios import best_gains, ratios, wrong_cells
-from bica.kernels.rows.states import Limits, Rows, Sources, hidden_states, n_bits
+from bica.kernels.rows.states import Limits, StateRows, StateSources, hidden_states, n_bits
 from tests.reference import slow_row_states
 
 NO_LIMITS = Limits(0.0, 1.0, 1 << 12, 1 << 20)
@@ -36,12 +36,12 @@ class Problem:
     def kernel_rows(self):
         ones = [self.word(i for i, cell in enumerate(row) if cell) for row in self.rows]
         seen = [self.word(i for i, cell in enumerate(row) if cell is not None) for row in self.rows]
-        return Rows(np.array(ones, np.uint64), np.array(seen, np.uint64))
+        return StateRows(np.array(ones, np.uint64), np.array(seen, np.uint64))
 
     def kernel_sources(self):
         probability = np.array([p for _, p in self.sources])
         sets = np.array([self.word(sensors) for sensors, _ in self.sources], np.uint64)
-        return Sources(sets, probability / (1 - probability), float(np.prod(1 - probability)))
+        return StateSources(sets, probability / (1 - probability), float(np.prod(1 - probability)))
 
     def errors(self):
         nothing = [0.1] * self.shift  # sensors below are never used

@@ -87,8 +87,7 @@ def monitor(
 
     import numpy as np
 
-    from bica.applications.monitoring.assignment import SOLVERS, assign
-    from bica.applications.monitoring.relaxation import relax
+    from bica.applications.monitoring.assignment import SOLVERS, assign, relax
     from bica.cli.options import check_outputs, write_file
     from bica.cli.screen import waiting
     from bica.cli.screens.monitoring import assignment_csv, show_assignment

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning, DataError, LimitError
-from bica.estimate.candidates import from_rows
 from bica.estimate.costs import source_cost
 from bica.estimate.lattice.errors import noise_report, standard_errors, vague_sensors
 from bica.estimate.lattice.refit import BetaPrior, Refit, refit
 from bica.estimate.lattice.search import Search, Start
 from bica.estimate.lattice.surface import Cells, NoiseShape, Point, Sets, Surface
-from bica.estimate.row_search import SourceSearch, Task
+from bica.estimate.row_search import SearchTask, SourceSearch, from_rows
 from bica.estimate.settings import Settings, Varying, allowed_sets, bit_set
 from bica.model.fit import Fit
 from bica.model.noise import Noise
@@ -146,7 +145,7 @@ class LatticeTask:
         def rising(point: Point) -> Sets:
             return pool[surface.candidate_gradient(point)[pool] > 0]
 
-        task = Task(surface, cost, lambda sets: self.allowed[sets], rising, {}, self.prior, NOTABLE)
+        task = SearchTask(surface, cost, lambda sets: self.allowed[sets], rising, {}, self.prior, NOTABLE)
         closer = SourceSearch(task, start)
         closer.visited = search.visited + closer.visited
         return closer

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.estimate.candidates import from_rows
 from bica.estimate.costs import cost_by_size
 from bica.estimate.lattice.errors import noise_report, standard_errors
 from bica.estimate.lattice.learn import LOWEST_FLIPS
 from bica.estimate.lattice.refit import BetaPrior, Refit, refit
 from bica.estimate.lattice.search import Start
 from bica.estimate.lattice.surface import NoiseShape
-from bica.estimate.row_search import Sets, SourceSearch, Task
-from bica.estimate.rows.states import CAREFUL, QUICK, WORD, RowCells, RowSurface
+from bica.estimate.row_search import SearchTask, Sets, SourceSearch, from_rows
+from bica.estimate.rows.states import CAREFUL, QUICK, WORD, RowSurface, StateCells
 from bica.estimate.settings import Settings, Varying, bit_set
 from bica.kernels.rows.states import Limits
 from bica.model.fit import Fit
@@ -45,7 +44,7 @@ def fit_on_rows(table: Varying, settings: Settings, start: Start, *, briefly: bo
     """
     if table.data.n_sensors > WORD:
         return None
-    task = RowTask(table, settings, RowCells.of(table.data))
+    task = RowTask(table, settings, StateCells.of(table.data))
     search = task.search(start, BRIEF if briefly else QUICK)
     if search is None:
         return None
@@ -63,7 +62,7 @@ class RowTask:
 
     table: Varying
     settings: Settings
-    cells: RowCells
+    cells: StateCells
 
     def search(self, start: Start, limits: Limits = QUICK) -> SourceSearch | None:
         """A search on all rows but a few that have too many states; None if they are not few."""
@@ -74,7 +73,7 @@ class RowTask:
             return None
         pool = from_rows(cells.rows.patterns.view(np.int64), cells.weights, cells.n_sensors)
         surface = RowSurface(cells, self._shape(), limits)
-        return SourceSearch(Task(surface, self.cost(), self._allowed, lambda _: pool, PACE), start)
+        return SourceSearch(SearchTask(surface, self.cost(), self._allowed, lambda _: pool, PACE), start)
 
     def surface(self, limits: Limits) -> RowSurface:
         """The likelihood of all rows."""

@@ -18,7 +18,7 @@ from bica.data.chunks import unpacked
 from bica.data.patterns import PatternCounts
 from bica.estimate.lattice.surface import NoiseShape
 from bica.kernels.rows.ratios import best_gains, ratios, wrong_cells
-from bica.kernels.rows.states import Errors, Limits, Rows, Sources, States, hidden_states
+from bica.kernels.rows.states import Errors, Limits, StateRows, States, StateSources, hidden_states
 
 Sets = NDArray[np.int64]
 Vector = NDArray[np.float64]
@@ -33,23 +33,23 @@ AT_A_TIME = 512  # candidates whose ratios are in memory together
 
 
 @dataclass(frozen=True)
-class RowCells:
+class StateCells:
     """What was observed: distinct rows with their weights."""
 
-    rows: Rows
+    rows: StateRows
     weights: Vector  # (n_rows,)
     n_sensors: int
 
     @classmethod
-    def of(cls, data: PatternCounts) -> RowCells:
+    def of(cls, data: PatternCounts) -> StateCells:
         """The distinct rows of a table of up to 64 sensors."""
         patterns, observed = (np.ascontiguousarray(words[:, 0]) for words in (data.patterns, data.seen()))
-        return cls(Rows(patterns, observed), data.weights, data.n_sensors)
+        return cls(StateRows(patterns, observed), data.weights, data.n_sensors)
 
-    def without(self, left_out: NDArray[np.bool_]) -> RowCells:
+    def without(self, left_out: NDArray[np.bool_]) -> StateCells:
         """The same without some rows."""
-        rows = Rows(self.rows.patterns[~left_out], self.rows.observed[~left_out])
-        return RowCells(rows, self.weights[~left_out], self.n_sensors)
+        rows = StateRows(self.rows.patterns[~left_out], self.rows.observed[~left_out])
+        return StateCells(rows, self.weights[~left_out], self.n_sensors)
 
     @property
     def n_samples(self) -> float:
@@ -93,7 +93,7 @@ class RowPoint:
 class RowSurface:
     """The log-likelihood of counted rows over all OR mixtures of up to 64 sensors."""
 
-    def __init__(self, cells: RowCells, noise: NoiseShape, limits: Limits = QUICK) -> None:
+    def __init__(self, cells: StateCells, noise: NoiseShape, limits: Limits = QUICK) -> None:
         self.cells = cells
         self.noise = noise
         self.limits = limits
@@ -102,7 +102,7 @@ class RowSurface:
         """The likelihood there: time goes with the number of likely states of all rows."""
         false_alarm, miss = self.noise.rates(noise)
         probability, errors = -np.expm1(-rate), error_costs(false_alarm, miss)
-        model = Sources(sources.view(np.uint64), probability / (1.0 - probability), float(np.exp(-rate.sum())))
+        model = StateSources(sources.view(np.uint64), probability / (1.0 - probability), float(np.exp(-rate.sum())))
         states = hidden_states(self.cells.rows, model, errors, self.limits)
         without_errors = self.cells.ones @ np.log1p(-miss) + self.cells.zeros @ np.log1p(-false_alarm)
         with np.errstate(divide="ignore"):  # no chance where there are too many states

@@ -13,7 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.kernels.compiled import compiled
-from bica.kernels.rows.states import NOTHING, ONE, Errors, Row, Rows, States, Vector, Words, cost_of, n_bits, row_of
+from bica.kernels.rows.states import (
+    NOTHING,
+    ONE,
+    Errors,
+    Row,
+    StateRows,
+    States,
+    Vector,
+    Words,
+    cost_of,
+    n_bits,
+    row_of,
+)
 
 Matrix = NDArray[np.float64]
 
@@ -44,7 +56,7 @@ def _ratio(source: np.uint64, number: int, row: Row, states: States, total: floa
 
 
 @compiled
-def ratios(sources: Words, rows: Rows, states: States, errors: Errors, out: Matrix) -> None:
+def ratios(sources: Words, rows: StateRows, states: States, errors: Errors, out: Matrix) -> None:
     """Make ``out[j, x]`` the ratio of source ``j`` in row ``x``."""
     for number in range(rows.patterns.size):
         row = row_of(rows, number, errors)
@@ -111,7 +123,7 @@ def best_gains(ratio: Matrix, weights: Vector, gain: Vector, probability: Vector
 
 
 @compiled
-def wrong_cells(rows: Rows, states: States, errors: Errors, out: Matrix) -> None:
+def wrong_cells(rows: StateRows, states: States, errors: Errors, out: Matrix) -> None:
     """Make ``out[x, i]`` the probability, given row ``x``, that its cell ``i`` is wrong."""
     out[:] = 0.0
     for number in range(rows.patterns.size):

@@ -41,14 +41,14 @@ UNLIKELY = 1e-4  # states do not wait for a source that is less likely in their 
 FIRST_ROOM = 1 << 16  # states
 
 
-class Rows(NamedTuple):
+class StateRows(NamedTuple):
     """Distinct rows of up to 64 sensors."""
 
     patterns: Words  # (n_rows,), 0 where a cell was not observed
     observed: Words  # (n_rows,)
 
 
-class Sources(NamedTuple):
+class StateSources(NamedTuple):
     """Sources, and how likely each is."""
 
     sets: Words  # (n_sources,)
@@ -141,7 +141,7 @@ def _products_of(pattern: np.uint64, factors: Vector | None) -> Vector | None:
 
 
 @compiled
-def row_of(rows: Rows, number: int, errors: Errors) -> Row:
+def row_of(rows: StateRows, number: int, errors: Errors) -> Row:
     """One row with its costs."""
     pattern = rows.patterns[number]
     return Row(pattern, rows.observed[number], errors.powers, _products_of(pattern, errors.factors))
@@ -162,7 +162,7 @@ def cost_of(wrong: np.uint64, powers: Vector, products: Vector | None) -> float:
 
 
 @compiled
-def _visible(row: Row, sources: Sources, limits: Limits) -> _Visible:
+def _visible(row: Row, sources: StateSources, limits: Limits) -> _Visible:
     """The sources as a row sees them: those inside it first, wide ones before narrow ones."""
     n_sources = sources.sets.size
     rank = np.empty(n_sources, np.int64)
@@ -304,7 +304,7 @@ def _nothing_seen(visible: _Visible, silence: float) -> float:
 
 
 @compiled
-def _walk(row: Row, sources: Sources, limits: Limits, states: _List) -> bool:
+def _walk(row: Row, sources: StateSources, limits: Limits, states: _List) -> bool:
     """Fill the list of one row; return whether there were too many states."""
     visible = _visible(row, sources, limits)
     _clear_table(states, FIRST_SLOTS)
@@ -333,7 +333,7 @@ def _chance(row: Row, states: _List) -> float:
 
 
 @compiled
-def hidden_states(rows: Rows, sources: Sources, errors: Errors, limits: Limits) -> States:
+def hidden_states(rows: StateRows, sources: StateSources, errors: Errors, limits: Limits) -> States:
     """The likely states of every row, as far as the limits allow."""
     n_rows = rows.patterns.size
     starts, chance, cut = np.zeros(n_rows + 1, np.int64), np.zeros(n_rows), np.zeros(n_rows, np.bool_)
