@@ -85,6 +85,7 @@ class SearchSurface(Protocol):
 
     cells: Any  # with n_sensors, n_samples and weights
     noise: Any  # which noise rates are unknown
+    work: float  # done so far, in nanoseconds or so; 0 where it is never too much
 
     def at(self, sources: Sets, rate: Vector, noise: Vector) -> Any:
         """A point with these sources, rates and noise, and its ``log_likelihood``."""
@@ -104,6 +105,7 @@ class SearchTask:
     pace: Mapping[str, Any]  # of refits
     prior: BetaPrior = NO_PRIOR
     better: float = 1e-3  # a smaller rise of the score is none
+    most_work: float = np.inf  # after which the best so far is the answer: counted, not timed, so that it is the same
 
 
 class SourceSearch:
@@ -120,9 +122,14 @@ class SourceSearch:
 
     def run(self) -> Found:
         """Move until nothing helps; ``best`` holds the best so far at any time."""
-        while any(move(self) for move in self.moves):
+        while any(move(self) for move in self.moves) and not self.is_spent:
             self.report()
         return self.best
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether all the work that was allowed is done."""
+        return self.surface.work >= self.task.most_work
 
     def report(self) -> None:
         """Tell whoever listens how many sources there are; this is where Ctrl-C in a listener arrives."""
@@ -218,7 +225,7 @@ def add(search: SourceSearch) -> bool:
         forecast, _ = search.forecast(fit.point, fit.free, shortlist)
         shortlist = shortlist[np.argsort(-forecast, kind="stable")[:SHORTLIST]]
     improved = False
-    while _add_one(search, shortlist):
+    while not search.is_spent and _add_one(search, shortlist):
         improved = True
         while drop(search):
             pass
@@ -249,7 +256,7 @@ def exchange(search: SourceSearch) -> bool:
     """Replace a source by a relative of it or, where it is in doubt, by what its absence suggests."""
     point, doubtful = search.best.fit.point, search.loss() < IN_DOUBT
     for place in np.roll(np.arange(search.n_known, point.sources.size), -search.turn).tolist():  # who waits longest
-        rest = search.without(place)
+        rest = None if search.is_spent else search.without(place)
         if rest is None:
             continue
         candidates = relatives_of(point.sources[place], rest[0].sources, search.surface.cells.n_sensors)

@@ -136,6 +136,7 @@ class Surface:
     def __init__(self, cells: Cells, noise: NoiseShape) -> None:
         self.cells = cells
         self.noise = noise
+        self.work = 0.0  # a search on the lattice of so few sensors is never too long
 
     def at(self, sources: Sets, rate: Vector, noise: Vector) -> Point:
         """The point with its likelihood: n + m passes over the lattice for n sources and m sensors."""

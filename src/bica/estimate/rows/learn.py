@@ -24,6 +24,7 @@ from bica.model.noise import Noise
 PACE: dict[str, Any] = {"tolerance": 0.05, "fresh": 1, "tries": 4}  # of refits: lists make the likelihood a bit rough
 FINAL: dict[str, Any] = {"tolerance": 1e-3, "fresh": 1, "tries": 4, "exact": True}  # of one that is reported
 BRIEF = QUICK._replace(most_in_all=1 << 20)  # some ten seconds at most, for answers that are seldom wrong
+MOST_WORK = 4e9  # some ten to twenty seconds; a real table that nothing fits would be bettered for hours
 MOST_CUT = 0.05  # share of the rows with too many states: without more of them a search would go astray
 LEAST_FLIPS = 1e-4  # a flip rate to begin with: rows that no present source explains cost too many states with less
 
@@ -48,12 +49,11 @@ def fit_on_rows(table: Varying, settings: Settings, start: Start, *, briefly: bo
     search = task.search(start, BRIEF if briefly else QUICK)
     if search is None:
         return None
-    converged = True
     try:
         search.run()
     except KeyboardInterrupt:
-        converged = False
-    return task.result(search, converged)
+        return task.result(search, interrupted=True)
+    return task.result(search)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +73,9 @@ class RowTask:
             return None
         pool = from_rows(cells.rows.patterns.view(np.int64), cells.weights, cells.n_sensors)
         surface = RowSurface(cells, self._shape(), limits)
-        return SourceSearch(SearchTask(surface, self.cost(), self._allowed, lambda _: pool, PACE), start)
+        return SourceSearch(
+            SearchTask(surface, self.cost(), self._allowed, lambda _: pool, PACE, most_work=MOST_WORK), start
+        )
 
     def surface(self, limits: Limits) -> RowSurface:
         """The likelihood of all rows."""
@@ -99,7 +101,7 @@ class RowTask:
             allowed &= sources & together != together
         return allowed
 
-    def result(self, search: SourceSearch, converged: bool) -> Fit:
+    def result(self, search: SourceSearch, *, interrupted: bool = False) -> Fit:
         """The best that was found, refitted with longer lists of states, on the whole table."""
         surface, fit = self._careful(search)
         errors = standard_errors(surface, fit)
@@ -113,9 +115,9 @@ class RowTask:
             n_samples=self.cells.n_samples,
             probability_error=error,
             n_iter=len(search.visited),
-            converged=converged,
+            converged=not (interrupted or search.is_spent),
             diagnostics={"score": search.best.score, "noise": noise_report(search, surface, fit, errors)}
-            | ({} if converged else {"interrupted": True}),
+            | ({"interrupted": True} if interrupted else {}),
         )
 
     def _careful(self, search: SourceSearch) -> tuple[Any, Refit]:
