@@ -23,8 +23,9 @@ from bica.model.noise import Noise
 
 PACE: dict[str, Any] = {"tolerance": 0.05, "fresh": 1, "tries": 4}  # of refits: lists make the likelihood a bit rough
 FINAL: dict[str, Any] = {"tolerance": 1e-3, "fresh": 1, "tries": 4, "exact": True}  # of one that is reported
-BRIEF = QUICK._replace(most_in_all=1 << 20)  # some ten seconds at most, for answers that are seldom wrong
+BRIEF = QUICK._replace(most_in_all=1 << 18)  # for answers on which all blocks agree, which are seldom wrong
 MOST_WORK = 4e9  # some ten to twenty seconds; a real table that nothing fits would be bettered for hours
+BRIEF_WORK = 5e8  # one or two seconds
 MOST_CUT = 0.05  # share of the rows with too many states: without more of them a search would go astray
 LEAST_FLIPS = 1e-4  # a flip rate to begin with: rows that no present source explains cost too many states with less
 
@@ -39,21 +40,21 @@ def sets_of(columns: list[tuple[int, ...]]) -> Sets:
 
 
 def fit_on_rows(table: Varying, settings: Settings, start: Start, *, briefly: bool = False) -> Fit | None:
-    """Search from ``start`` on; None if the rows have too many hidden states, even for a brief search where so asked.
+    """Search from ``start`` on; None if the rows have too many hidden states, or if a brief search finds no end.
 
     ``start.noise`` is one flip rate, or empty where the noise is known. Ctrl-C keeps the best so far.
     """
     if table.data.n_sensors > WORD:
         return None
     task = RowTask(table, settings, StateCells.of(table.data))
-    search = task.search(start, BRIEF if briefly else QUICK)
+    search = task.search(start, BRIEF, BRIEF_WORK) if briefly else task.search(start)
     if search is None:
         return None
     try:
         search.run()
     except KeyboardInterrupt:
         return task.result(search, interrupted=True)
-    return task.result(search)
+    return None if briefly and search.is_spent else task.result(search)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +65,7 @@ class RowTask:
     settings: Settings
     cells: StateCells
 
-    def search(self, start: Start, limits: Limits = QUICK) -> SourceSearch | None:
+    def search(self, start: Start, limits: Limits = QUICK, most_work: float = MOST_WORK) -> SourceSearch | None:
         """A search on all rows but a few that have too many states; None if they are not few."""
         start = Start(start.sources, start.rate, start.free, np.maximum(start.noise, LEAST_FLIPS), start.n_known)
         states = self.surface(limits).at(start.sources, start.rate, start.noise).states
@@ -74,7 +75,7 @@ class RowTask:
         pool = from_rows(cells.rows.patterns.view(np.int64), cells.weights, cells.n_sensors)
         surface = RowSurface(cells, self._shape(), limits)
         return SourceSearch(
-            SearchTask(surface, self.cost(), self._allowed, lambda _: pool, PACE, most_work=MOST_WORK), start
+            SearchTask(surface, self.cost(), self._allowed, lambda _: pool, PACE, most_work=most_work), start
         )
 
     def surface(self, limits: Limits) -> RowSurface:
