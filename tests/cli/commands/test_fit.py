@@ -211,7 +211,7 @@ def test_ctrl_c_in_the_bootstrap_keeps_the_fit_and_what_was_done(run, table, mon
         return fit(self, data, rng)
 
     monkeypatch.setattr(FindBICA, "fit", until_the_fifth)
-    shown = run("fit", table, *BOOTSTRAP, "--json")
+    shown = run("fit", table, *BOOTSTRAP, "--jobs", "1", "--json")
     assert shown.exit_code == 0
     assert "interrupted: 3 of 20 resamples were done" in shown.stderr
     assert json.loads(shown.stdout)["fitted"]["diagnostics"]["bootstrap"]["n_resamples"] == 3
