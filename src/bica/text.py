@@ -1,7 +1,8 @@
 """Plain wording: names as text, distinct and safe to show; counts, lists and verdicts in words. Needs no NumPy."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 from reprlib import Repr
 from reprlib import repr as shortened
@@ -87,6 +88,75 @@ def counted(n: float, thing: str) -> str:
     ('1 source', '12000 rows')
     """
     return f"{n:.15g} {thing}" if n == 1 else f"{n:.15g} {thing}s"
+
+
+WORD_LENGTH = 60  # characters of a noun that the user gives
+
+
+@dataclass(frozen=True, slots=True)
+class Nouns:
+    """What the user calls sensors, sources and rows: the plural, or both forms as in ``mouse/mice``.
+
+    >>> Nouns(sensors="symptoms", sources="allergies").source
+    ('allergy', 'allergies')
+    >>> Nouns(rows="mouse/mice").row
+    ('mouse', 'mice')
+    """
+
+    sensors: str = "sensors"
+    sources: str = "sources"
+    rows: str = "rows"
+
+    def __post_init__(self) -> None:
+        for field in self.__slots__:
+            given = as_name(getattr(self, field), f"the word for {field}").strip()
+            if not all(given.split("/")) or given.count("/") > 1 or not given.isprintable() or len(given) > WORD_LENGTH:
+                raise ModelError(f"{shortened(given)} is no word for {field}; give a plural, or both as in mouse/mice")
+            object.__setattr__(self, field, given)
+
+    @property
+    def sensor(self) -> tuple[str, str]:
+        """One sensor and several, in the user's words."""
+        return _both_forms(self.sensors)
+
+    @property
+    def source(self) -> tuple[str, str]:
+        """One source and several."""
+        return _both_forms(self.sources)
+
+    @property
+    def row(self) -> tuple[str, str]:
+        """One row and several."""
+        return _both_forms(self.rows)
+
+    def changes(self) -> dict[str, str]:
+        """The words that differ from ours, as a model file holds them."""
+        usual = Nouns()
+        return {key: getattr(self, key) for key in self.__slots__ if getattr(self, key) != getattr(usual, key)}
+
+    def with_changes(self, changes: Mapping[str, str | None]) -> "Nouns":
+        """The same with other words where some are given."""
+        own = {key: getattr(self, key) for key in self.__slots__}
+        return Nouns(**{**own, **{key: word for key, word in changes.items() if word is not None}})
+
+
+def _both_forms(word: str) -> tuple[str, str]:
+    one, slash, several = word.partition("/")
+    if slash:
+        return one, several
+    for ending, single in (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch"), ("shes", "sh"), ("s", "")):
+        if word.lower().endswith(ending) and len(word) > len(ending) + 1 and not word.lower().endswith("ss"):
+            return word[: -len(ending)] + single, word
+    return word, word
+
+
+def counted_as(n: float, forms: tuple[str, str]) -> str:
+    """A number with the noun for one or for several.
+
+    >>> counted_as(1, ("symptom", "symptoms")), counted_as(5000, ("mouse", "mice"))
+    ('1 symptom', '5000 mice')
+    """
+    return f"{n:.15g} {forms[0] if n == 1 else forms[1]}"
 
 
 def folded(names: Sequence[str], at_most: int, n_names: int | None = None) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 from bica.errors import ModelError, ModelFileError
 from bica.output import write_whole
-from bica.text import as_distinct_names, as_name
+from bica.text import Nouns, as_distinct_names, as_name
 
 LEVEL = 0.95  # of every interval unless another is asked for
 LARGEST_LOG_ODDS = 700.0  # beyond that the probability is 1 to the last digit
@@ -85,11 +85,12 @@ class ModelDocument:
     false_alarm: Rate
     miss: Rate
     fitted: Mapping[str, Any] = field(default_factory=dict)  # how the model was learned; empty if it was given
+    nouns: Nouns = Nouns()  # what the user calls sensors, sources and rows
 
 
 def document_text(document: ModelDocument) -> str:
     """The document as JSON, the same bytes for the same document."""
-    content = {
+    content: dict[str, Any] = {
         "schema": SCHEMA,
         "version": VERSION,
         "sensors": list(document.sensors),
@@ -97,6 +98,8 @@ def document_text(document: ModelDocument) -> str:
         "noise": {"false_alarm": document.false_alarm, "miss": document.miss},
         "fitted": {name: as_json(document.fitted[name]) for name in FITTED if name in document.fitted},
     }
+    if document.nouns.changes():
+        content["words"] = document.nouns.changes()
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -165,13 +168,23 @@ def _document(value: Any) -> ModelDocument:
     version = value.get("version")
     known = type(version) is int and version == VERSION
     _check(known, f"it has version {shortened(version)}, but only {VERSION} can be read here")
-    _check_entries(value, "the file", {"schema", "version", "sensors", "sources", "noise"}, {"fitted"})
+    _check_entries(value, "the file", {"schema", "version", "sensors", "sources", "noise"}, {"fitted", "words"})
     _check(isinstance(value["sensors"], list), '"sensors" is not a list of names')
     sensors = as_distinct_names(value["sensors"], "a sensor name")
     false_alarm, miss = _noise(value["noise"], len(sensors))
     return ModelDocument(
-        sensors, _sources(value["sources"], sensors), false_alarm, miss, _fitted(value.get("fitted", {}))
+        sensors,
+        _sources(value["sources"], sensors),
+        false_alarm,
+        miss,
+        _fitted(value.get("fitted", {})),
+        _nouns(value.get("words", {})),
     )
+
+
+def _nouns(value: Any) -> Nouns:
+    _check_entries(value, '"words"', (), ("sensors", "sources", "rows"))
+    return Nouns(**value)
 
 
 def _check(condition: bool, complaint: str) -> None:

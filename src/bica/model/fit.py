@@ -15,6 +15,7 @@ from bica.errors import ModelError, SettingError
 from bica.model.checks import as_numbers
 from bica.model.files import LEVEL, ModelDocument, as_json, probability_interval, read_document, write_document
 from bica.model.or_mixture import OrMixture
+from bica.text import Nouns
 from bica.version import __version__
 
 
@@ -35,6 +36,7 @@ class Fit:
     n_iter: int = 1
     converged: bool = True
     diagnostics: Mapping[str, Any] = field(default_factory=dict)  # plain values that JSON can hold
+    nouns: Nouns = Nouns()  # what the user calls sensors, sources and rows
 
     def __post_init__(self) -> None:
         if not self.method:
@@ -84,7 +86,7 @@ class Fit:
         given = self.model.document()
         known = [None if np.isnan(error) else float(error) for error in self._errors()]
         sources = tuple(replace(source, error=error) for source, error in zip(given.sources, known, strict=True))
-        return replace(given, sources=sources, fitted=self._fitted())
+        return replace(given, sources=sources, fitted=self._fitted(), nouns=self.nouns)
 
     def _fitted(self) -> dict[str, Any]:
         told = {name: as_json(getattr(self, name)) for name in _FITTED if getattr(self, name) is not None}
@@ -107,7 +109,7 @@ class Fit:
         if "log_likelihood" in told:
             told["log_likelihood"] = float(told["log_likelihood"])  # "-inf" is text there
         known = None if np.isnan(errors).all() else errors
-        return Fit(OrMixture.of_document(document), probability_error=known, **told)
+        return Fit(OrMixture.of_document(document), probability_error=known, nouns=document.nouns, **told)
 
 
 _FITTED = ("method", "n_samples", "log_likelihood", "n_iter", "converged", "diagnostics")

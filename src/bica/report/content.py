@@ -1,0 +1,510 @@
+"""The story of a model as plain values, in the order in which a reader wants it; ``templates/report.js`` draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import svds
+
+from bica.data.columns import Binarize
+from bica.data.patterns import PatternCounts
+from bica.data.rows import Rows
+from bica.diagnose.verdicts import Diagnosis
+from bica.errors import SettingError
+from bica.model.files import Rate
+from bica.model.fit import Fit
+from bica.model.names import source_id
+from bica.model.or_mixture import OrMixture
+from bica.report.observed import ROWS_LISTED, SMALL, ActivityView, PairView, PatternView, counts_for, decoded
+from bica.report.page import Report, page_of
+from bica.text import Nouns, counted_as, harmless, told_apart
+from bica.version import __version__
+
+NAME_LENGTH = 120  # characters of a name that are shown
+DENSE = 64  # lines of a matrix up to which all its singular vectors are found
+ROUGHLY = 1e-4  # is near enough for an order
+KEPT = ("persistence", "noise", "bootstrap")  # diagnostics that name no sensor, or whose named parts are not used
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportSettings:
+    """What a report tells, and in whose words."""
+
+    with_rows: bool = False  # also list rows; otherwise counts of at least five rows only
+    anonymise: bool = False  # sensors are numbered, and nothing of their names is in the page
+    nouns: Nouns = Nouns()
+    title: str | None = None
+    origin: str = ""  # of the model and the table, where they come from files
+
+
+def report_of(
+    fit: Fit,
+    table: Any = None,
+    *,
+    times: Sequence[Any] | NDArray[Any] | None = None,
+    binarize: Binarize = None,
+    sample_weight: Any = None,
+    settings: ReportSettings | None = None,
+) -> Report:
+    """The report of a fit and, if a ``table`` is given, of how well it describes the rows of that table.
+
+    >>> fit = Fit(OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "yard"]))
+    >>> page = report_of(fit, [[0, 0]] * 40 + [[1, 0]] * 10 + [[1, 1]] * 50)
+    >>> "The model fits" in page.html, "http" in page.html.replace("http://www.w3.org/2000/svg", "").replace("http-eq", "")
+    (True, False)
+    """
+    settings = settings or ReportSettings(nouns=fit.nouns)
+    if times is not None and table is None:
+        raise SettingError("times belong to the rows of a table; give the table, too")
+    evidence = _evidence(fit, table, times, binarize, sample_weight, settings)
+    fit = _anonymous(fit, settings.nouns) if settings.anonymise else _plain(fit)
+    story = _Story(fit, evidence.renamed(fit.model.sensors), settings)
+    return page_of(
+        story.content(),
+        title=settings.title or story.headline(),
+        eyebrow=story.eyebrow(),
+        headline=settings.title or story.headline(),
+        sentence=story.sentence(),
+        footer=f"Made by bica {__version__}. This page is one file: it loads nothing and sends nothing.",
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Evidence:
+    """What was read from the table: its counts, and the decoded rows where they are wanted."""
+
+    counts: PatternCounts | None = None
+    rows: Rows | None = None
+    activity: NDArray[np.bool_] | None = None  # (n_rows, n_sources)
+    feasible: NDArray[np.bool_] | None = None  # (n_rows,)
+    times: Sequence[Any] | NDArray[Any] | None = None
+
+    def renamed(self, sensors: tuple[str, ...]) -> _Evidence:
+        if self.counts is None:
+            return self
+        counts = PatternCounts(self.counts.patterns, self.counts.weights, sensors, self.counts.observed)
+        return replace(self, counts=counts)
+
+
+def _evidence(
+    fit: Fit, table: Any, times: Any, binarize: Binarize, sample_weight: Any, settings: ReportSettings
+) -> _Evidence:
+    if table is None:
+        return _Evidence()
+    ordered = times is not None or settings.with_rows or fit.persistence() is not None
+    if not ordered or isinstance(table, PatternCounts) or sample_weight is not None:
+        if settings.with_rows or times is not None:
+            raise SettingError("weighted or counted rows have no order; leave out the weights, or with_rows and times")
+        given = table if isinstance(table, PatternCounts) else None
+        counts = given or PatternCounts.of(table, binarize=binarize, sample_weight=sample_weight)
+        return _Evidence(counts_for(fit.model, counts))
+    rows = Rows.of(table, binarize=binarize).matched(fit.model.sensors)
+    rows = replace(rows, sensors=fit.model.sensors)
+    return _Evidence(rows.counts(), rows, *decoded(fit, rows), times)
+
+
+def _plain(fit: Fit) -> Fit:
+    """The fit with names that can be shown: without control characters, of a bearable length, no two alike."""
+    model = fit.model
+    sensors = told_apart(map(shown_name, model.sensors))
+    names = told_apart(map(shown_name, model.source_names()))
+    return replace(fit, model=OrMixture(model.mixing, model.probability, model.noise, sensors=sensors, names=names))
+
+
+def shown_name(name: str) -> str:
+    r"""A name for a page: escapes in place of control characters, and never too long.
+
+    >>> shown_name("back\u202ewards"), len(shown_name("x" * 1000))
+    ('back\\u202ewards', 120)
+    """
+    plain = harmless(name) or "(empty)"
+    return plain if len(plain) <= NAME_LENGTH else f"{plain[: NAME_LENGTH - 1]}…"
+
+
+def _anonymous(fit: Fit, nouns: Nouns) -> Fit:
+    """The fit with numbers in place of all names; what was noted about it is dropped where it may hold a name."""
+    model = fit.model
+    known = {*model.sensors, *model.source_names()}
+    words = (shown_name(nouns.sensor[0]), "column", "input", "observable")
+    word = next(word for word in words if not any(f"{word} {i + 1}" in known for i in range(model.n_sensors)))
+    sensors = [f"{word} {i + 1}" for i in range(model.n_sensors)]
+    names = [f"{shown_name(nouns.source[0])} {j + 1}" for j in range(model.n_sources)]
+    diagnostics = {key: fit.diagnostics[key] for key in KEPT if key in fit.diagnostics}
+    verdict = _entry(fit.diagnostics, "diagnosis", "verdict")
+    if isinstance(verdict, str):
+        diagnostics["diagnosis"] = {"verdict": verdict, "reasons": []}
+    if "interrupted" in fit.diagnostics:
+        diagnostics["interrupted"] = True
+    renamed = OrMixture(model.mixing, model.probability, model.noise, sensors=sensors, names=names)
+    return replace(fit, model=renamed, diagnostics=diagnostics)
+
+
+def _entry(value: Any, *path: str) -> Any:
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+KINDS = ("fits", "doubtful", "misfit")
+
+
+class _Story:
+    """Puts the parts of a report together."""
+
+    def __init__(self, fit: Fit, evidence: _Evidence, settings: ReportSettings) -> None:
+        self.fit, self.evidence, self.settings, self.nouns = fit, evidence, settings, settings.nouns
+        self.small = 1 if settings.with_rows else SMALL
+        counts = evidence.counts
+        judged = None if counts is None or not counts.weights.size else Diagnosis.of(counts, fit)
+        saved = fit.diagnostics.get("diagnosis")
+        self.diagnosis: Mapping[str, Any] = (
+            judged.as_dict() if judged is not None else saved if isinstance(saved, Mapping) else {}
+        )
+        self.fit_facts = [] if judged is None or judged.fit is None else [_big(line) for line in judged.fit.sentences()]
+        self.unfinished = "interrupted" in fit.diagnostics or not fit.converged
+
+    @property
+    def kind(self) -> str:
+        verdict = self.diagnosis.get("verdict")
+        if verdict == "fits" and self.unfinished:
+            return "doubtful"
+        return str(verdict) if verdict in KINDS else "unjudged"
+
+    def headline(self) -> str:
+        model, nouns = self.fit.model, self.nouns
+        sensors = counted_as(model.n_sensors, nouns.sensor)
+        return f"{counted_as(model.n_sources, nouns.source)} behind {sensors}"
+
+    def eyebrow(self) -> str:
+        rows = "" if self.fit.n_samples is None else f" from {counted_as(self.fit.n_samples, self.nouns.row)}"
+        learned = "given, not learned" if self.fit.method == "given" else f"learned{rows} by {self.fit.method}"
+        origin = "" if self.settings.anonymise else self.settings.origin
+        return " · ".join(part for part in ("Report", harmless(origin), learned) if part)
+
+    def sentence(self) -> str:
+        rows = self.nouns.rows.partition("/")[2] or self.nouns.rows
+        if self.kind == "doubtful" and self.unfinished:
+            return "The search was stopped before it had settled, so take the model with care."
+        return {
+            "fits": f"The model fits: the {rows} look as it expects.",
+            "doubtful": "Take the model with care: something speaks against it.",
+            "misfit": f"The {rows} contradict the model, so do not rely on it before you know why.",
+            "unjudged": f"This model has not been compared with any {rows} yet.",
+        }[self.kind]
+
+    def content(self) -> dict[str, Any]:
+        model, nouns = self.fit.model, self.nouns
+        lines, columns = matrix_order(model.mixing)
+        content: dict[str, Any] = {
+            "words": {"sensor": nouns.sensor, "source": nouns.source, "row": nouns.row},
+            "small": SMALL,
+            "verdict": {"kind": self.kind, "reasons": self._reasons(), "next": self._next_steps()},
+            "figures": self._figures(),
+            "sensors": list(model.sensors),
+            "sources": self._sources(),
+            "order": {"sources": lines, "sensors": columns},
+            "noise": self._noise(),
+            "fit_facts": self.fit_facts if self.settings.with_rows else [],
+            "odd_patterns": [],
+            "patterns": None,
+            "pairs": None,
+            "observed": None,
+            "activity": self._activity(),
+            "rows": self._rows(),
+            "settings": self._settings(),
+            "commands": self._commands(),
+        }
+        return content | self._observed()
+
+    def _reasons(self) -> list[str]:
+        reasons = self.diagnosis.get("reasons")
+        told = [_big(shown_sentence(str(reason))) for reason in reasons] if isinstance(reasons, list | tuple) else []
+        if self.unfinished:
+            told.insert(0, "The search had not settled when it stopped; a longer one may find other sources.")
+        return told
+
+    def _next_steps(self) -> list[tuple[str, str]]:
+        """What to do next, each with the command that does it, if there is one."""
+        sources, rows = self.nouns.source[1], self.nouns.row[1]
+        advice = self.diagnosis.get("next")
+        if isinstance(advice, list | tuple) and advice:
+            return [(_big(shown_sentence(str(step))), "") for step in advice]
+        return {
+            "fits": [
+                (f"Look through the {sources} below, and name those you recognise:", "bica name MODEL source1=NAME"),
+                (f"See which {sources} were behind each of the {rows}:", "bica decode MODEL TABLE -o activity.csv"),
+            ],
+            "doubtful": [
+                (f"Read what speaks against the model; trust {sources} with narrow intervals and high support first.", ""),
+                (f"See which {sources} return when the {rows} are drawn again:", "bica fit TABLE --bootstrap 100"),
+            ],
+            "misfit": [
+                ("Look at the pairs and patterns under “Fit”: they show where the model goes wrong.", ""),
+                (f"If some {self.nouns.sensor[1]} err more than others, let each have its own rates:", "--noise per-sensor"),
+                (f"If the {rows} follow each other in time, say so:", "--temporal"),
+            ],
+            "unjudged": [(f"See how well it describes {rows}:", "bica report MODEL TABLE -o report.html")],
+        }[self.kind]
+
+    def _figures(self) -> list[tuple[str, str, str]]:
+        model, nouns = self.fit.model, self.nouns
+        counts = self.evidence.counts
+        n_rows = self.fit.n_samples if counts is None else counts.n_samples
+        figures = [
+            (_big(nouns.source[1]), f"{model.n_sources:,}", ""),
+            (_big(nouns.sensor[1]), f"{model.n_sensors:,}", self._unreached()),
+            *([] if n_rows is None else [(_big(nouns.row[1]), f"{n_rows:,.10g}", self._distinct())]),
+            ("Active at a time", f"{model.probability.sum():.2g}", f"{nouns.source[1]} on average"),
+            ("Noise", *_noise_figure(model.noise.false_alarm, model.noise.miss)),
+        ]
+        return figures
+
+    def _unreached(self) -> str:
+        n = int((~self.fit.model.mixing.any(axis=1)).sum())
+        return f"{n} not reached by any" if n else ""
+
+    def _distinct(self) -> str:
+        counts = self.evidence.counts
+        return "" if counts is None else f"{len(counts.weights):,} distinct"
+
+    def _sources(self) -> list[dict[str, Any]]:
+        model, ends, stays = self.fit.model, self.fit.interval(), self.fit.persistence()
+        support = _entry(self.fit.diagnostics, "bootstrap", "support")
+        supports = support if isinstance(support, list) and len(support) == model.n_sources else [None] * model.n_sources
+        return [
+            {
+                "name": name,
+                "id": source_id(model.sensors[i] for i in np.flatnonzero(column)),
+                "p": _rounded(p),
+                "lo": _rounded(low),
+                "hi": _rounded(high),
+                "support": _rounded(share) if isinstance(share, int | float) else None,
+                "stay": None if stays is None or np.isinf(stays[j]) else _rounded(stays[j]),
+                "on": np.flatnonzero(column).tolist(),
+            }
+            for j, (name, column, p, (low, high), share) in enumerate(
+                zip(model.source_names(), model.mixing.T, model.probability, ends, supports, strict=True)
+            )
+        ]
+
+    def _noise(self) -> dict[str, Any]:
+        noise = self.fit.model.noise
+        rates = [_rates(rate) for rate in (noise.false_alarm, noise.miss)]
+        ends = _entry(self.fit.diagnostics, "noise", "interval")
+        known = isinstance(ends, list) and len(ends) == 2 and all(isinstance(end, int | float) for end in ends)
+        interval = f" (95 % interval {ends[0]:.3g} to {ends[1]:.3g})" if known else ""
+        return {"false_alarm": rates[0], "miss": rates[1], "words": _noise_words(*rates, self.nouns, interval)}
+
+    def _observed(self) -> dict[str, Any]:
+        counts = self.evidence.counts
+        if counts is None or not counts.weights.size:
+            return {}
+        pairs = PairView.of(self.fit, counts)
+        view = PatternView.of(self.fit.model, counts, small=self.small)
+        patterns = [
+            {"on": np.flatnonzero(on).tolist(), "observed": _rounded(observed), "expected": _rounded(expected)}
+            for on, observed, expected in zip(view.on, view.observed, view.expected, strict=True)
+        ]
+        return {
+            "patterns": {
+                "list": patterns,
+                "other": {
+                    "observed": _rounded(view.other_observed),
+                    "expected": _rounded(view.other_expected),
+                    "n_patterns": view.n_others,
+                },
+                "n_rows": view.n_rows,
+                "exact": view.exact,
+                "masked": view.masked,
+            },
+            "pairs": _pair_content(pairs),
+            "odd_patterns": self._odd_patterns(),
+            "observed": {
+                "on": [_rounded(share) for share in pairs.on],
+                "expected": [_rounded(share) for share in pairs.on_expected],
+                "z": [_rounded(z) for z in pairs.on_z],
+            },
+        }
+
+    def _odd_patterns(self) -> list[dict[str, Any]]:
+        """The clearest misfits among whole patterns, from the diagnosis; those of a few rows without their number."""
+        place = {name: i for i, name in enumerate(self.fit.model.sensors)}
+        odd = _entry(self.diagnosis, "fit", "odd_patterns")
+        found = []
+        for pattern in odd if isinstance(odd, list) else []:
+            observed = float(pattern["observed"])
+            if 0 < observed < self.small:
+                continue
+            found.append(
+                {
+                    "on": [place[name] for name in pattern["sensors"]],
+                    "observed": _rounded(observed),
+                    "expected": _rounded(pattern["expected"]),
+                    "z": None if pattern["z"] is None else _rounded(pattern["z"]),
+                    "odd": True,
+                }
+            )
+        return found
+
+    def _activity(self) -> dict[str, Any] | None:
+        evidence = self.evidence
+        in_order = evidence.times is not None or self.fit.persistence() is not None
+        if evidence.activity is None or not in_order or not self.fit.model.n_sources:
+            return None
+        view = ActivityView.of(evidence.activity, evidence.times, small=self.small)
+        few = bool((view.n_rows == 0).any())
+        note = f"Stretches with too few {self.nouns.row[1]} are left empty." if few else ""
+        return view.content() | {"note": note}
+
+    def _rows(self) -> dict[str, Any] | None:
+        evidence = self.evidence
+        if not self.settings.with_rows or evidence.rows is None:
+            return None
+        assert evidence.activity is not None
+        assert evidence.feasible is not None
+        cells = evidence.rows.pick(np.arange(min(ROWS_LISTED, len(evidence.rows.words)))).cells(self.fit.model.n_sensors)
+        times = None if evidence.times is None else np.asarray(evidence.times)
+        listed = [
+            {
+                "label": str(i + 1) if times is None else str(times[i]),
+                "on": np.flatnonzero(row == 1).tolist(),
+                "sources": np.flatnonzero(evidence.activity[i]).tolist() if evidence.feasible[i] else None,
+            }
+            for i, row in enumerate(cells)
+        ]
+        return {"list": listed, "n_rows": len(evidence.rows.words)}
+
+    def _settings(self) -> list[tuple[str, str]]:
+        fit = self.fit
+        facts: list[tuple[str, str]] = [("Method", fit.method), ("Made with", f"bica {__version__}")]
+        if fit.n_samples is not None:
+            facts.append(("Learned from", counted_as(fit.n_samples, self.nouns.row)))
+        if fit.method != "given":
+            facts.append(("Steps", f"{fit.n_iter}{'' if fit.converged else ', not settled'}"))
+        if fit.log_likelihood is not None:
+            facts.append(("Log-likelihood", f"{fit.log_likelihood:.10g}"))
+        resamples = _entry(fit.diagnostics, "bootstrap", "n_resamples")
+        if isinstance(resamples, int):
+            facts.append(("Resamples", str(resamples)))
+        chosen = fit.diagnostics.get("settings")
+        if isinstance(chosen, Mapping):
+            facts += [(_big(str(key).replace("_", " ")), harmless(str(value))) for key, value in chosen.items()]
+        facts.append(("Rows in this page", "yes" if self.settings.with_rows else f"no; counts of {SMALL} rows or more only"))
+        return facts
+
+    def _commands(self) -> list[str]:
+        if self.fit.method == "given":
+            return []
+        return [
+            f"bica fit TABLE --method {self.fit.method} -o model.json",
+            "bica report model.json TABLE -o report.html",
+        ]
+
+
+def matrix_order(mixing: NDArray[np.bool_]) -> tuple[list[int], list[int]]:
+    """An order of the sources and one of the sensors in which those that have much in common are neighbours.
+
+    Groups that share nothing come one after the other, the largest first. Inside a group both follow the second singular
+    vector of the matrix, scaled to equal sums: neighbours there are reached by similar sources.
+
+    >>> matrix_order(np.array([[1, 0, 0, 1], [0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0]], bool))
+    ([2, 0, 3, 1], [2, 0, 1, 3])
+    """
+    n_sensors, n_sources = mixing.shape
+    rows, columns = np.nonzero(mixing)
+    graph = coo_array((np.ones(rows.size), (rows, n_sensors + columns)), shape=(n_sensors + n_sources,) * 2)
+    n_groups, group = connected_components(graph, directed=False)
+    size = np.bincount(group, minlength=n_groups)
+    sources: list[int] = []
+    sensors: list[int] = []
+    for number in np.lexsort([np.arange(n_groups), -size]):
+        ours = np.flatnonzero(group == number)
+        left, right = ours[ours < n_sensors], ours[ours >= n_sensors] - n_sensors
+        by_sensor, by_source = _seriated(mixing[np.ix_(left, right)])
+        sensors += left[by_sensor].tolist()
+        sources += right[by_source].tolist()
+    return sources, sensors
+
+
+def _seriated(part: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    if min(part.shape) < 2:
+        return np.arange(part.shape[0]), np.arange(part.shape[1])
+    scale = [1 / np.sqrt(np.maximum(part.sum(axis=axis), 1)) for axis in (1, 0)]
+    along = [factor * vector for factor, vector in zip(scale, _second_vectors(part, *scale), strict=True)]
+    sign = np.sign(along[0][np.argmax(np.abs(along[0]).round(9))]) or 1.0
+    return tuple(np.argsort((sign * values).round(9), kind="stable") for values in along)  # type: ignore[return-value]
+
+
+def _second_vectors(part: NDArray[np.bool_], *scale: NDArray[np.float64]) -> tuple[Any, Any]:
+    scaled = scale[0][:, None] * part * scale[1]
+    if min(part.shape) <= DENSE:
+        left, _, right = np.linalg.svd(scaled, full_matrices=False)
+        return left[:, 1], right[1]
+    start = np.cos(np.arange(min(part.shape)))  # the same for the same model
+    left, values, right = svds(csr_array(scaled), k=2, v0=start, tol=ROUGHLY, maxiter=50 * min(part.shape))
+    second = int(np.argmin(values))
+    return left[:, second], right[second]
+
+
+def _pair_content(pairs: PairView) -> dict[str, Any] | None:
+    if not pairs.n_tests:
+        return None
+    keys = zip(pairs.first, pairs.second, pairs.observed, pairs.expected, pairs.z, pairs.odd, strict=True)
+    return {
+        "n_tests": pairs.n_tests,
+        "n_odd": pairs.n_odd,
+        "list": [
+            {"a": int(a), "b": int(b), "observed": _rounded(o), "expected": _rounded(e), "z": _rounded(z), "odd": bool(odd)}
+            for a, b, o, e, z, odd in keys
+        ],
+    }
+
+
+def _rates(rate: Rate) -> float | list[float]:
+    return [float(f"{value:.6g}") for value in rate] if isinstance(rate, tuple) else float(f"{rate:.6g}")
+
+
+def _noise_figure(false_alarm: Rate, miss: Rate) -> tuple[str, str]:
+    """The noise as one number, and what it is."""
+    rates = [np.mean(rate) for rate in (false_alarm, miss)]
+    mean = f"{100 * max(rates):.2g} %" if max(rates) >= 0.0001 else "none"
+    if max(rates) < 0.0001:
+        return mean, ""
+    if false_alarm == miss:
+        return mean, "of cells flipped" if not isinstance(miss, tuple) else "of cells flipped on average"
+    return f"{100 * rates[1]:.2g} %", f"missed, {100 * rates[0]:.2g} % false alarms"
+
+
+def _noise_words(false_alarm: Any, miss: Any, nouns: Nouns, interval: str) -> str:
+    several, one = nouns.sensor[1], nouns.sensor[0]
+    if isinstance(false_alarm, list) or isinstance(miss, list):
+        return f"Every {one} has rates of its own."
+    if false_alarm == miss:
+        if miss < 1e-6:
+            return f"The {several} do not err{interval}."
+        return f"Every {one} shows the wrong state in {100 * miss:.3g} % of its cells{interval}."
+    return f"Every {one} gives a false alarm at rate {false_alarm:.3g} and misses at rate {miss:.3g}{interval}."
+
+
+def _rounded(value: Any) -> float | None:
+    """A number with six digits, which is what a page can show; None where there is none."""
+    number = float(value)
+    if not np.isfinite(number):
+        return None
+    short = float(f"{number:.6g}")
+    return int(short) if short.is_integer() else short
+
+
+def _big(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def shown_sentence(text: str) -> str:
+    """A sentence for a page, without control characters."""
+    return harmless(text)
