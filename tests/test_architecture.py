@@ -31,8 +31,24 @@ FORWARDS = {  # methods that only forward to a later row, and import it when the
     ("model/or_mixture.py", "OrMixture.decode", "bica.invert.decode"),
     ("model/or_mixture.py", "OrMixture.posterior", "bica.invert.posterior"),
     ("model/or_mixture.py", "OrMixture.explain", "bica.invert.explain"),
+    ("model/or_mixture.py", "OrMixture._repr_html_", "bica.report.page"),
+    ("model/or_mixture.py", "OrMixture.report", "bica.report.content"),
+    ("model/or_mixture.py", "OrMixture.plot_matrix", "bica.report.figures"),
+    ("model/or_mixture.py", "OrMixture.plot_network", "bica.report.figures"),
+    ("model/or_mixture.py", "OrMixture.plot_patterns", "bica.report.figures"),
+    ("model/or_mixture.py", "OrMixture.plot_activity", "bica.report.figures"),
+    ("model/fit.py", "Fit._repr_html_", "bica.report.page"),
+    ("model/fit.py", "Fit.report", "bica.report.content"),
+    ("invert/explain.py", "Explanations._repr_html_", "bica.report.page"),
+    ("estimate/bootstrap.py", "Bootstrap._repr_html_", "bica.report.page"),
+    ("estimator.py", "BICA.report", "bica.report.content"),
 }
-TYPES_OF_FORWARDS = {("model/or_mixture.py", "bica.invert")}  # what these methods take and return, for type checkers
+TYPES_OF_FORWARDS = {  # what these methods take and return, for type checkers
+    ("model/or_mixture.py", "bica.invert"),
+    ("model/or_mixture.py", "bica.report"),
+    ("model/fit.py", "bica.report"),
+    ("estimator.py", "bica.report"),
+}
 LONGEST_FORWARD = 4  # statements after the docstring: import, prepare, call
 
 

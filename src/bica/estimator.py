@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,11 @@ from bica.model.fit import Fit, Method
 from bica.model.or_mixture import OrMixture
 from bica.pipeline import Data, learn, read_in_order
 from bica.progress import lines_to, listening
+
+if TYPE_CHECKING:
+    import altair
+
+    from bica.report.page import Report
 
 AFTER_A_MISFIT = "so do not trust the model before you know why: see diagnostics_['diagnosis'], or `bica check --fit`"
 
@@ -312,10 +317,64 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         check_is_fitted(self)
         self.fit_.save(path, overwrite=overwrite)
 
+    def name_sources(self, names: Mapping[str, str | None]) -> Self:
+        """Name sources by ``source3``, id or present name; later fits keep names where sensors are nearly the same.
+
+        >>> bica = BICA().fit([[0, 0]] * 40 + [[1, 0]] * 10 + [[1, 1]] * 50).name_sources({"source2": "printer"})
+        >>> bica.get_feature_names_out()
+        array(['source1', 'printer'], dtype=object)
+        """
+        check_is_fitted(self)
+        return self._set_fit(self.fit_.named(names))
+
+    def report(self, X: Any = None, **settings: Any) -> Report:
+        """A report to send: one HTML file. Without ``X`` it compares the model with the rows that it was learned from.
+
+        ``settings`` are those of ``OrMixture.report``; ``.save("report.html")`` of what is returned writes the file.
+
+        >>> page = BICA().fit([[0, 0]] * 40 + [[1, 0]] * 10 + [[1, 1]] * 50).report()
+        >>> "The model fits" in page.html
+        True
+        """
+        from bica.report.content import report_of
+
+        table = getattr(self, "_counts_so_far", None) if X is None else X
+        binarize = None if X is None else self.binarize
+        return report_of(self._fitted(), table, **{"binarize": binarize, **settings})
+
+    def plot_matrix(self) -> altair.HConcatChart:
+        """The sources and their columns, as a chart (needs "bica[report]")."""
+        return self._fitted().model.plot_matrix()
+
+    def plot_network(self) -> altair.LayerChart:
+        """Sources on the left, the columns that they reach on the right (needs "bica[report]")."""
+        return self._fitted().model.plot_network()
+
+    def plot_patterns(self, X: Any = None) -> altair.HConcatChart:
+        """The most frequent patterns, observed and expected; without ``X`` those of the rows learned from."""
+        fit = self._fitted()
+        return fit.model.plot_patterns(self._counts_so_far if X is None else self._counts(X, None, first=False))
+
+    def plot_activity(self, X: Any, times: Sequence[Any] | None = None) -> altair.LayerChart:
+        """How often each source was active over time, or from row to row (needs "bica[report]")."""
+        return self._fitted().model.plot_activity(self._rows(X), times)
+
+    def _repr_html_(self) -> str:
+        if not hasattr(self, "fit_"):
+            return str(super()._repr_html_())
+        return self.fit_._repr_html_()
+
+    def _repr_mimebundle_(self, **settings: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def _fitted(self) -> Fit:
+        check_is_fitted(self)
+        return self.fit_
+
     def _learn(self, data: Data) -> Self:
         learned = learn(data, self._method(), _generator(self.random_state))
         self._counts_so_far = learned.counts
-        self._set_fit(learned.fit)
+        self._set_fit(learned.fit.with_names_of(self.fit_) if hasattr(self, "fit_") else learned.fit)
         if learned.diagnosis.verdict == "misfit":
             warnings.warn(f"{learned.diagnosis.reasons[0]}; {AFTER_A_MISFIT}", MisfitWarning, stacklevel=3)
         return self

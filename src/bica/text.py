@@ -131,13 +131,15 @@ class Nouns:
 
     def changes(self) -> dict[str, str]:
         """The words that differ from ours, as a model file holds them."""
-        usual = Nouns()
-        return {key: getattr(self, key) for key in self.__slots__ if getattr(self, key) != getattr(usual, key)}
+        return {key: getattr(self, key) for key in self.__slots__ if getattr(self, key) != getattr(USUAL_NOUNS, key)}
 
     def with_changes(self, changes: Mapping[str, str | None]) -> "Nouns":
         """The same with other words where some are given."""
         own = {key: getattr(self, key) for key in self.__slots__}
         return Nouns(**{**own, **{key: word for key, word in changes.items() if word is not None}})
+
+
+USUAL_NOUNS = Nouns()
 
 
 def _both_forms(word: str) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """The command ``bica``: a table of commands, each loaded when it is called."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -8,6 +8,21 @@ import click
 
 from bica.cli.failures import plain_errors
 from bica.version import __version__
+
+
+LIKE = 0.55  # how much of a word must agree with the one that was meant
+
+
+def nearest(typed: str, names: Iterable[str]) -> str | None:
+    """The name that was probably meant; None if none is near.
+
+    >>> nearest("fti", ["fit", "show"]), nearest("xyz", ["fit", "show"])
+    ('fit', None)
+    """
+    from difflib import get_close_matches
+
+    found = get_close_matches(typed.lower(), list(names), n=1, cutoff=LIKE)
+    return found[0] if found else None
 
 
 class LazyGroup(click.Group):
@@ -27,6 +42,18 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = getattr(import_module(self.table[cmd_name][0]), cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that was typed; where there is none of that name, the one that was probably meant is named."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            meant = nearest(args[0], self.table)
+            if meant is not None:
+                error.message = f"No such command {args[0]!r}; did you mean {meant}?"
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the summaries without loading a command."""
@@ -54,6 +81,8 @@ COMMANDS = {
     ),
     "fit": ("bica.cli.commands.fit", "Learn the sources behind TABLE, a file of zeros and ones."),
     "show": ("bica.cli.commands.show", "Show the sources of MODEL: their sensors and how often each is on."),
+    "name": ("bica.cli.commands.name", "Give sources of MODEL names, and say what sensors, sources and rows are."),
+    "report": ("bica.cli.commands.report", "Write a report to send: MODEL as one HTML file that needs no network."),
     "decode": ("bica.cli.commands.decode", "Find which sources of MODEL were on in each row of TABLE."),
     "explain": (
         "bica.cli.commands.explain",

@@ -78,6 +78,14 @@ def output_option(help_text: str, *, required: bool = False) -> Callable[[Functi
     return click.option("-o", "--output", metavar="FILE", required=required, help=help_text)
 
 
+def words_options(function: Function) -> Function:
+    """The options that say what sensors, sources and rows are for the user."""
+    for thing, example in (("rows", "patients"), ("sources", "diseases"), ("sensors", "symptoms")):
+        help_text = f"Your word for {thing}, as in {example}; or both forms, as in mouse/mice."
+        function = click.option(f"--{thing}-are", metavar="WORD", help=help_text)(function)
+    return function
+
+
 def refuse_two_answers(as_json: bool, *outputs: str | None) -> None:
     """Refuse two outputs in one place: standard output carries one thing only, and a file is written once."""
     wanted = [output for output in outputs if output is not None]

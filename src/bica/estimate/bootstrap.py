@@ -162,6 +162,15 @@ class Bootstrap:
             "others": [{"sensors": list(o.sensors), "share": o.share} for o in self.others[:OTHERS_LISTED]],
         }
 
+    def __repr__(self) -> str:
+        least = f", support from {self.support.min():.0%}" if self.model.n_sources else ""
+        return f"<Bootstrap: {self.n_resamples} resamples of {self.model.n_sources} sources{least}>"
+
+    def _repr_html_(self) -> str:
+        from bica.report.page import bootstrap_table
+
+        return bootstrap_table(self)
+
     def _values(self) -> list[NDArray[np.float64]]:
         return [column[~np.isnan(column)] for column in self.probability.T]
 

@@ -168,6 +168,16 @@ class Explanations:
     source_probability: NDArray[np.float64]  # (n_sources,), that each source is on, over all explanations
     exact: bool  # whether the probabilities are exact; the order of the explanations always is
     more_ties: bool  # whether further explanations are as likely as the last one
+    names: tuple[str, ...] = ()  # (n_sources,), of the sources
+
+    def __repr__(self) -> str:
+        best = f", the likeliest {self.probability[0]:.3g}" if len(self.probability) else ""
+        return f"<Explanations: {len(self.probability)} of one row{best}>"
+
+    def _repr_html_(self) -> str:
+        from bica.report.page import explanation_table
+
+        return explanation_table(self)
 
 
 def explain(model: OrMixture, words: Words, observed: Words | None = None, *, k: int = 5) -> Explanations:
@@ -241,4 +251,5 @@ def _explanations(model: OrMixture, row: Rows, best: Ranked, log_total: float, e
         source_probability=posterior(model, row.words, row.seen).probability[0],
         exact=exact,
         more_ties=len(best.cost) > k and bool(best.cost[k] <= best.cost[k - 1] + TIE),
+        names=model.source_names(),
     )

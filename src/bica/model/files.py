@@ -17,7 +17,7 @@ from typing import Any
 
 from bica.errors import ModelError, ModelFileError
 from bica.output import write_whole
-from bica.text import Nouns, as_distinct_names, as_name
+from bica.text import USUAL_NOUNS, Nouns, as_distinct_names, as_name
 
 LEVEL = 0.95  # of every interval unless another is asked for
 LARGEST_LOG_ODDS = 700.0  # beyond that the probability is 1 to the last digit
@@ -85,7 +85,7 @@ class ModelDocument:
     false_alarm: Rate
     miss: Rate
     fitted: Mapping[str, Any] = field(default_factory=dict)  # how the model was learned; empty if it was given
-    nouns: Nouns = Nouns()  # what the user calls sensors, sources and rows
+    nouns: Nouns = USUAL_NOUNS  # what the user calls sensors, sources and rows
 
 
 def document_text(document: ModelDocument) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,11 @@ from bica.errors import ModelError, SettingError
 from bica.model.checks import as_numbers
 from bica.model.files import LEVEL, ModelDocument, as_json, probability_interval, read_document, write_document
 from bica.model.or_mixture import OrMixture
-from bica.text import Nouns
+from bica.text import USUAL_NOUNS, Nouns
 from bica.version import __version__
+
+if TYPE_CHECKING:
+    from bica.report.page import Report
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +39,7 @@ class Fit:
     n_iter: int = 1
     converged: bool = True
     diagnostics: Mapping[str, Any] = field(default_factory=dict)  # plain values that JSON can hold
-    nouns: Nouns = Nouns()  # what the user calls sensors, sources and rows
+    nouns: Nouns = USUAL_NOUNS  # what the user calls sensors, sources and rows
 
     def __post_init__(self) -> None:
         if not self.method:
@@ -80,6 +83,34 @@ class Fit:
                 'the diagnostics have a "persistence" that is not one number of slots from 1 up, or null, per source'
             )
         return np.array([np.inf if stay is None else stay for stay in stays], dtype=np.float64)
+
+    def named(self, names: Mapping[str, str | None]) -> Fit:
+        """The same fit with some sources named, as ``OrMixture.named`` does it.
+
+        >>> Fit(OrMixture([[1]], [0.5])).named({"source1": "lift"}).model.source_names()
+        ('lift',)
+        """
+        return replace(self, model=self.model.named(names))
+
+    def with_names_of(self, earlier: Fit) -> Fit:
+        """The same fit with the names and words of an earlier one, as far as sources are nearly the same."""
+        nouns = earlier.nouns if self.nouns == USUAL_NOUNS else self.nouns
+        return replace(self, model=self.model.with_names_of(earlier.model), nouns=nouns)
+
+    def __repr__(self) -> str:
+        rows = "" if self.n_samples is None else f", learned from {self.n_samples:.15g} rows by {self.method}"
+        return f"<Fit: {self.model.n_sources} sources behind {self.model.n_sensors} sensors{rows}>"
+
+    def _repr_html_(self) -> str:
+        from bica.report.page import model_table
+
+        return model_table(self)
+
+    def report(self, table: Any = None, **settings: Any) -> Report:
+        """A report to send, as ``OrMixture.report`` makes it, with all that this fit knows."""
+        from bica.report.content import report_of
+
+        return report_of(self, table, **settings)
 
     def document(self) -> ModelDocument:
         """The fit in the plain values of a model file."""

@@ -1,4 +1,4 @@
-"""Names of sources: ids that depend on nothing but the sensors, names that the user gives, names kept through refits."""
+"""Names of sources: ids that depend on the sensors alone, names that the user gives, names kept through refits."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ def source_id(sensors: Iterable[str]) -> str:
 def renamed(
     names: Sequence[str | None], ids: Sequence[str], new_names: Mapping[str, str | None]
 ) -> tuple[str | None, ...]:
-    """The names with some given anew: by id, present name or ``source3``; None or "" takes a name away.
+    """The names with some given anew: by id, present name, number or ``source3``; None or "" takes a name away.
 
     >>> renamed([None, "hall"], ["1a2b3c4d", "5e6f7a8b"], {"source1": "door", "5e6f7a8b": None})
     ('door', None)
     """
     shown = told_apart(name or f"source{j + 1}" for j, name in enumerate(names))
     place = {f"source{j + 1}": j for j in range(len(names))}
+    place.update({str(j + 1): j for j in range(len(names))})
     place.update({identity: j for j, identity in enumerate(ids)})
     place.update({name: j for j, name in enumerate(shown)})
     found = list(names)
@@ -58,7 +59,7 @@ def kept_names(new: Sets, old: Sets, old_names: Sequence[str | None]) -> tuple[s
     (None, 'printer', 'lift')
     """
     likeness = sorted(
-        ((-_shared(new[j], old[k]), j, k) for j in range(len(new)) for k in range(len(old)) if old_names[k] is not None)
+        (-_shared(new[j], old[k]), j, k) for j in range(len(new)) for k in range(len(old)) if old_names[k] is not None
     )
     found: list[str | None] = [None] * len(new)
     taken: set[int] = set()

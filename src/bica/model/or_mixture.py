@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,16 +21,19 @@ from bica.model.checks import as_bits, as_places, as_probabilities
 from bica.model.distribution import log_probability, pattern_table
 from bica.model.export import to_networkx
 from bica.model.files import ModelDocument, SourceEntry, read_document, write_document
+from bica.model.names import kept_names, renamed, source_id
 from bica.model.noise import Noise
 from bica.text import as_distinct_names, as_name, told_apart
 
 if TYPE_CHECKING:
+    import altair
     import networkx
 
     from bica.invert.decode import Decoded
     from bica.invert.explain import Explanations
     from bica.invert.posterior import Posterior
     from bica.invert.solvers import Solver
+    from bica.report.page import Report
 
 Names = tuple[str | None, ...]
 Number = TypeVar("Number", np.float64, np.int64)
@@ -301,6 +304,85 @@ class OrMixture:
     def load(path: str | Path) -> OrMixture:
         """Read a model file."""
         return OrMixture.of_document(read_document(path))
+
+    def source_ids(self) -> tuple[str, ...]:
+        """A short id of every source, which depends on nothing but its sensors.
+
+        >>> OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "hall"]).source_ids()
+        ('bbbe3d7f', '2afc0207')
+        """
+        return tuple(map(source_id, self._sensor_sets()))
+
+    def _sensor_sets(self) -> list[frozenset[str]]:
+        return [frozenset(self.sensors[i] for i in np.flatnonzero(column)) for column in self.mixing.T]
+
+    def named(self, names: Mapping[str, str | None]) -> OrMixture:
+        """The same model with some sources named: by their present name, ``source3``, number or id; None unnames.
+
+        >>> OrMixture([[1, 1], [0, 1]], [0.2, 0.5]).named({"source2": "printer on floor 2"}).source_names()
+        ('source1', 'printer on floor 2')
+        """
+        return self.with_names(renamed(self.names, self.source_ids(), names))
+
+    def with_names(self, names: Sequence[str | None]) -> OrMixture:
+        """The same model with these names, None where a source has none."""
+        return OrMixture(self.mixing, self.probability, self.noise, sensors=self.sensors, names=names)
+
+    def with_names_of(self, earlier: OrMixture) -> OrMixture:
+        """The same model, where nameless sources take the names of those in ``earlier`` with nearly the same sensors.
+
+        >>> earlier = OrMixture([[1, 0], [1, 0], [1, 1]], [0.2, 0.5], names=["printer", None])
+        >>> OrMixture([[0, 1], [1, 1], [0, 1]], [0.5, 0.2]).with_names_of(earlier).source_names()
+        ('source1', 'printer')
+        """
+        free = [None if name in self.names else name for name in earlier.names]
+        kept = kept_names(self._sensor_sets(), earlier._sensor_sets(), free)
+        return self.with_names([own or old for own, old in zip(self.names, kept, strict=True)])
+
+    def __repr__(self) -> str:
+        return f"<OrMixture: {self.n_sources} sources behind {self.n_sensors} sensors>"
+
+    def _repr_html_(self) -> str:
+        from bica.report.page import model_table
+
+        return model_table(self)
+
+    def report(self, table: Any = None, **settings: Any) -> Report:
+        """A report to send: one HTML file with the sources, pictures of them, and how well they describe ``table``.
+
+        ``settings`` are those of ``bica.report.report_of``: ``with_rows``, ``anonymise``, ``times``, ``sensors_are``,
+        ``sources_are``, ``rows_are``, ``title``, ``binarize``, ``sample_weight``.
+
+        >>> OrMixture([[1, 1], [0, 1]], [0.2, 0.5]).report([[0, 0], [1, 0], [1, 1]]).html[:15]
+        '<!doctype html>'
+        """
+        from bica.report.content import report_of
+
+        return report_of(self, table, **settings)
+
+    def plot_matrix(self) -> altair.HConcatChart:
+        """The mixing matrix with the probability of each source, as a chart (needs "bica[report]")."""
+        from bica.report.figures import mixing_chart
+
+        return mixing_chart(self)
+
+    def plot_network(self) -> altair.LayerChart:
+        """Sources on the left, the sensors that they reach on the right, as a chart (needs "bica[report]")."""
+        from bica.report.figures import network_chart
+
+        return network_chart(self)
+
+    def plot_patterns(self, table: Any) -> altair.HConcatChart:
+        """The most frequent patterns of a table, as observed and as the model expects (needs "bica[report]")."""
+        from bica.report.figures import patterns_chart
+
+        return patterns_chart(self, PatternCounts.of(table))
+
+    def plot_activity(self, rows: Any, times: Sequence[Any] | None = None) -> altair.LayerChart:
+        """How often each source was active over time, or from row to row (needs "bica[report]")."""
+        from bica.report.figures import decoded_activity_chart
+
+        return decoded_activity_chart(self, Rows.of(rows), times)
 
     def to_networkx(self) -> networkx.Graph:
         """The model as a bipartite graph: one node per sensor and source, one edge where a source reaches a sensor."""

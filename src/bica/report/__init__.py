@@ -1,4 +1,4 @@
-"""Values turned into pictures: charts of models, of monitoring and of spectra, and files of them.
+"""Values turned into pictures and pages: charts of models, of monitoring and of spectra, and a report to send.
 
 A chart is an Altair chart: a notebook shows it, ``save_picture`` writes it as PNG, SVG or a page of HTML. The packages
 that draw are optional (``pip install "bica[report]"``) and are loaded with the first chart.
@@ -18,33 +18,45 @@ from typing import TYPE_CHECKING, Any
 from bica.report.pictures import can_draw, need_drawing, save_picture
 
 if TYPE_CHECKING:
+    from bica.report.content import report_of
     from bica.report.figures import (
+        activity_chart,
         found_and_true_chart,
         matching_chart,
         mixing_chart,
         network_chart,
         overview_chart,
+        patterns_chart,
     )
     from bica.report.monitoring import MonitoringPicture, monitoring_chart
+    from bica.report.page import Report
     from bica.report.spectrum_map import FoundUser, SpectrumMap, spectrum_map_chart
 
 _HOME = {
+    "Report": "page",
     "FoundUser": "spectrum_map",
     "MonitoringPicture": "monitoring",
     "SpectrumMap": "spectrum_map",
+    "activity_chart": "figures",
     "found_and_true_chart": "figures",
     "matching_chart": "figures",
     "mixing_chart": "figures",
     "monitoring_chart": "monitoring",
     "network_chart": "figures",
     "overview_chart": "figures",
+    "patterns_chart": "figures",
+    "report_of": "content",
     "spectrum_map_chart": "spectrum_map",
 }
+
+PAGES = ("content", "page")  # which need no package for drawing
 
 __all__ = [
     "FoundUser",
     "MonitoringPicture",
+    "Report",
     "SpectrumMap",
+    "activity_chart",
     "can_draw",
     "found_and_true_chart",
     "matching_chart",
@@ -52,6 +64,8 @@ __all__ = [
     "monitoring_chart",
     "network_chart",
     "overview_chart",
+    "patterns_chart",
+    "report_of",
     "save_picture",
     "spectrum_map_chart",
 ]
@@ -60,7 +74,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'bica.report' has no attribute {name!r}")
-    need_drawing()
+    if _HOME[name] not in PAGES:
+        need_drawing()
     return getattr(import_module(f"bica.report.{_HOME[name]}"), name)
 
 

@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import svds
 
 from bica.data.columns import Binarize
 from bica.data.patterns import PatternCounts
@@ -23,53 +20,66 @@ from bica.model.names import source_id
 from bica.model.or_mixture import OrMixture
 from bica.report.observed import ROWS_LISTED, SMALL, ActivityView, PairView, PatternView, counts_for, decoded
 from bica.report.page import Report, page_of
+from bica.report.pairing import matrix_order
 from bica.text import Nouns, counted_as, harmless, told_apart
 from bica.version import __version__
 
 NAME_LENGTH = 120  # characters of a name that are shown
-DENSE = 64  # lines of a matrix up to which all its singular vectors are found
-ROUGHLY = 1e-4  # is near enough for an order
 KEPT = ("persistence", "noise", "bootstrap")  # diagnostics that name no sensor, or whose named parts are not used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportSettings:
+class _Settings:
     """What a report tells, and in whose words."""
 
-    with_rows: bool = False  # also list rows; otherwise counts of at least five rows only
-    anonymise: bool = False  # sensors are numbered, and nothing of their names is in the page
-    nouns: Nouns = Nouns()
-    title: str | None = None
-    origin: str = ""  # of the model and the table, where they come from files
+    with_rows: bool
+    anonymise: bool
+    nouns: Nouns
+    title: str | None
+    origin: str
 
 
 def report_of(
-    fit: Fit,
+    model: OrMixture | Fit,
     table: Any = None,
     *,
+    with_rows: bool = False,
+    anonymise: bool = False,
     times: Sequence[Any] | NDArray[Any] | None = None,
+    sensors_are: str | None = None,
+    sources_are: str | None = None,
+    rows_are: str | None = None,
+    title: str | None = None,
     binarize: Binarize = None,
     sample_weight: Any = None,
-    settings: ReportSettings | None = None,
+    origin: str = "",
 ) -> Report:
-    """The report of a fit and, if a ``table`` is given, of how well it describes the rows of that table.
+    """The report of a model or a fit and, if a ``table`` is given, of how well it describes the rows of that table.
 
-    >>> fit = Fit(OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "yard"]))
-    >>> page = report_of(fit, [[0, 0]] * 40 + [[1, 0]] * 10 + [[1, 1]] * 50)
-    >>> "The model fits" in page.html, "http" in page.html.replace("http://www.w3.org/2000/svg", "").replace("http-eq", "")
-    (True, False)
+    The page has counts of at least five rows only; ``with_rows`` also lists the first 500 rows with the sources behind
+    them. ``anonymise`` puts numbers in place of the names of sensors and sources. ``times``, one per row, add the
+    activity over time; so does a model that was learned in the order of its rows. ``sensors_are``, ``sources_are`` and
+    ``rows_are`` are the user's words, as in "symptoms", or "mouse/mice" for both forms. ``origin`` names the files.
+
+    >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "yard"])
+    >>> page = report_of(model, [[0, 0]] * 40 + [[1, 0]] * 10 + [[1, 1]] * 50, rows_are="nights")
+    >>> "The model fits: the nights look as it expects." in page.html
+    True
     """
-    settings = settings or ReportSettings(nouns=fit.nouns)
-    if times is not None and table is None:
-        raise SettingError("times belong to the rows of a table; give the table, too")
-    evidence = _evidence(fit, table, times, binarize, sample_weight, settings)
-    fit = _anonymous(fit, settings.nouns) if settings.anonymise else _plain(fit)
+    fit = model if isinstance(model, Fit) else Fit(model)
+    nouns = fit.nouns.with_changes({"sensors": sensors_are, "sources": sources_are, "rows": rows_are})
+    settings = _Settings(with_rows=with_rows, anonymise=anonymise, nouns=nouns, title=title, origin=origin)
+    if table is None and (times is not None or with_rows):
+        raise SettingError("times and rows belong to a table; give the table, too")
+    evidence = _evidence(fit, table, times, binarize, sample_weight, with_rows=with_rows)
+    fit = _anonymous(fit, nouns) if anonymise else _plain(fit, nouns)
     story = _Story(fit, evidence.renamed(fit.model.sensors), settings)
+    headline = story.headline() if title is None else harmless(title)
     return page_of(
         story.content(),
-        title=settings.title or story.headline(),
+        title=headline,
         eyebrow=story.eyebrow(),
-        headline=settings.title or story.headline(),
+        headline=headline,
         sentence=story.sentence(),
         footer=f"Made by bica {__version__}. This page is one file: it loads nothing and sends nothing.",
     )
@@ -93,13 +103,13 @@ class _Evidence:
 
 
 def _evidence(
-    fit: Fit, table: Any, times: Any, binarize: Binarize, sample_weight: Any, settings: ReportSettings
+    fit: Fit, table: Any, times: Any, binarize: Binarize, sample_weight: Any, *, with_rows: bool
 ) -> _Evidence:
     if table is None:
         return _Evidence()
-    ordered = times is not None or settings.with_rows or fit.persistence() is not None
+    ordered = times is not None or with_rows or fit.persistence() is not None
     if not ordered or isinstance(table, PatternCounts) or sample_weight is not None:
-        if settings.with_rows or times is not None:
+        if with_rows or times is not None:
             raise SettingError("weighted or counted rows have no order; leave out the weights, or with_rows and times")
         given = table if isinstance(table, PatternCounts) else None
         counts = given or PatternCounts.of(table, binarize=binarize, sample_weight=sample_weight)
@@ -109,11 +119,11 @@ def _evidence(
     return _Evidence(rows.counts(), rows, *decoded(fit, rows), times)
 
 
-def _plain(fit: Fit) -> Fit:
+def _plain(fit: Fit, nouns: Nouns) -> Fit:
     """The fit with names that can be shown: without control characters, of a bearable length, no two alike."""
     model = fit.model
     sensors = told_apart(map(shown_name, model.sensors))
-    names = told_apart(map(shown_name, model.source_names()))
+    names = told_apart(shown_name(name or f"{nouns.source[0]}{j + 1}") for j, name in enumerate(model.names))
     return replace(fit, model=OrMixture(model.mixing, model.probability, model.noise, sensors=sensors, names=names))
 
 
@@ -157,7 +167,7 @@ KINDS = ("fits", "doubtful", "misfit")
 class _Story:
     """Puts the parts of a report together."""
 
-    def __init__(self, fit: Fit, evidence: _Evidence, settings: ReportSettings) -> None:
+    def __init__(self, fit: Fit, evidence: _Evidence, settings: _Settings) -> None:
         self.fit, self.evidence, self.settings, self.nouns = fit, evidence, settings, settings.nouns
         self.small = 1 if settings.with_rows else SMALL
         counts = evidence.counts
@@ -230,7 +240,7 @@ class _Story:
         return told
 
     def _next_steps(self) -> list[tuple[str, str]]:
-        """What to do next, each with the command that does it, if there is one."""
+        """What to do next, each step with the command that takes it, if there is one."""
         sources, rows = self.nouns.source[1], self.nouns.row[1]
         advice = self.diagnosis.get("next")
         if isinstance(advice, list | tuple) and advice:
@@ -241,13 +251,16 @@ class _Story:
                 (f"See which {sources} were behind each of the {rows}:", "bica decode MODEL TABLE -o activity.csv"),
             ],
             "doubtful": [
-                (f"Read what speaks against the model; trust {sources} with narrow intervals and high support first.", ""),
+                (f"Read what speaks against it; trust {sources} with narrow intervals and high support first.", ""),
                 (f"See which {sources} return when the {rows} are drawn again:", "bica fit TABLE --bootstrap 100"),
             ],
             "misfit": [
                 ("Look at the pairs and patterns under “Fit”: they show where the model goes wrong.", ""),
-                (f"If some {self.nouns.sensor[1]} err more than others, let each have its own rates:", "--noise per-sensor"),
-                (f"If the {rows} follow each other in time, say so:", "--temporal"),
+                (
+                    f"If some {self.nouns.sensor[1]} err more than others, let each have its own rates:",
+                    "--noise per-sensor",
+                ),
+                (f"If the {rows} follow each other in time:", "bica fit TABLE --temporal"),
             ],
             "unjudged": [(f"See how well it describes {rows}:", "bica report MODEL TABLE -o report.html")],
         }[self.kind]
@@ -256,14 +269,13 @@ class _Story:
         model, nouns = self.fit.model, self.nouns
         counts = self.evidence.counts
         n_rows = self.fit.n_samples if counts is None else counts.n_samples
-        figures = [
+        return [
             (_big(nouns.source[1]), f"{model.n_sources:,}", ""),
             (_big(nouns.sensor[1]), f"{model.n_sensors:,}", self._unreached()),
             *([] if n_rows is None else [(_big(nouns.row[1]), f"{n_rows:,.10g}", self._distinct())]),
             ("Active at a time", f"{model.probability.sum():.2g}", f"{nouns.source[1]} on average"),
             ("Noise", *_noise_figure(model.noise.false_alarm, model.noise.miss)),
         ]
-        return figures
 
     def _unreached(self) -> str:
         n = int((~self.fit.model.mixing.any(axis=1)).sum())
@@ -276,7 +288,9 @@ class _Story:
     def _sources(self) -> list[dict[str, Any]]:
         model, ends, stays = self.fit.model, self.fit.interval(), self.fit.persistence()
         support = _entry(self.fit.diagnostics, "bootstrap", "support")
-        supports = support if isinstance(support, list) and len(support) == model.n_sources else [None] * model.n_sources
+        supports = (
+            support if isinstance(support, list) and len(support) == model.n_sources else [None] * model.n_sources
+        )
         return [
             {
                 "name": name,
@@ -295,11 +309,12 @@ class _Story:
 
     def _noise(self) -> dict[str, Any]:
         noise = self.fit.model.noise
-        rates = [_rates(rate) for rate in (noise.false_alarm, noise.miss)]
+        false_alarm, miss = _rates(noise.false_alarm), _rates(noise.miss)
         ends = _entry(self.fit.diagnostics, "noise", "interval")
         known = isinstance(ends, list) and len(ends) == 2 and all(isinstance(end, int | float) for end in ends)
         interval = f" (95 % interval {ends[0]:.3g} to {ends[1]:.3g})" if known else ""
-        return {"false_alarm": rates[0], "miss": rates[1], "words": _noise_words(*rates, self.nouns, interval)}
+        words = _noise_words(false_alarm, miss, self.nouns, interval)
+        return {"false_alarm": false_alarm, "miss": miss, "words": words}
 
     def _observed(self) -> dict[str, Any]:
         counts = self.evidence.counts
@@ -368,7 +383,8 @@ class _Story:
             return None
         assert evidence.activity is not None
         assert evidence.feasible is not None
-        cells = evidence.rows.pick(np.arange(min(ROWS_LISTED, len(evidence.rows.words)))).cells(self.fit.model.n_sensors)
+        n_rows = len(evidence.rows.words)
+        cells = evidence.rows.pick(np.arange(min(ROWS_LISTED, n_rows))).cells(self.fit.model.n_sensors)
         times = None if evidence.times is None else np.asarray(evidence.times)
         listed = [
             {
@@ -378,7 +394,7 @@ class _Story:
             }
             for i, row in enumerate(cells)
         ]
-        return {"list": listed, "n_rows": len(evidence.rows.words)}
+        return {"list": listed, "n_rows": n_rows}
 
     def _settings(self) -> list[tuple[str, str]]:
         fit = self.fit
@@ -395,7 +411,9 @@ class _Story:
         chosen = fit.diagnostics.get("settings")
         if isinstance(chosen, Mapping):
             facts += [(_big(str(key).replace("_", " ")), harmless(str(value))) for key, value in chosen.items()]
-        facts.append(("Rows in this page", "yes" if self.settings.with_rows else f"no; counts of {SMALL} rows or more only"))
+        facts.append(
+            ("Rows in this page", "yes" if self.settings.with_rows else f"no; counts of {SMALL} rows or more only")
+        )
         return facts
 
     def _commands(self) -> list[str]:
@@ -407,51 +425,6 @@ class _Story:
         ]
 
 
-def matrix_order(mixing: NDArray[np.bool_]) -> tuple[list[int], list[int]]:
-    """An order of the sources and one of the sensors in which those that have much in common are neighbours.
-
-    Groups that share nothing come one after the other, the largest first. Inside a group both follow the second singular
-    vector of the matrix, scaled to equal sums: neighbours there are reached by similar sources.
-
-    >>> matrix_order(np.array([[1, 0, 0, 1], [0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0]], bool))
-    ([2, 0, 3, 1], [2, 0, 1, 3])
-    """
-    n_sensors, n_sources = mixing.shape
-    rows, columns = np.nonzero(mixing)
-    graph = coo_array((np.ones(rows.size), (rows, n_sensors + columns)), shape=(n_sensors + n_sources,) * 2)
-    n_groups, group = connected_components(graph, directed=False)
-    size = np.bincount(group, minlength=n_groups)
-    sources: list[int] = []
-    sensors: list[int] = []
-    for number in np.lexsort([np.arange(n_groups), -size]):
-        ours = np.flatnonzero(group == number)
-        left, right = ours[ours < n_sensors], ours[ours >= n_sensors] - n_sensors
-        by_sensor, by_source = _seriated(mixing[np.ix_(left, right)])
-        sensors += left[by_sensor].tolist()
-        sources += right[by_source].tolist()
-    return sources, sensors
-
-
-def _seriated(part: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    if min(part.shape) < 2:
-        return np.arange(part.shape[0]), np.arange(part.shape[1])
-    scale = [1 / np.sqrt(np.maximum(part.sum(axis=axis), 1)) for axis in (1, 0)]
-    along = [factor * vector for factor, vector in zip(scale, _second_vectors(part, *scale), strict=True)]
-    sign = np.sign(along[0][np.argmax(np.abs(along[0]).round(9))]) or 1.0
-    return tuple(np.argsort((sign * values).round(9), kind="stable") for values in along)  # type: ignore[return-value]
-
-
-def _second_vectors(part: NDArray[np.bool_], *scale: NDArray[np.float64]) -> tuple[Any, Any]:
-    scaled = scale[0][:, None] * part * scale[1]
-    if min(part.shape) <= DENSE:
-        left, _, right = np.linalg.svd(scaled, full_matrices=False)
-        return left[:, 1], right[1]
-    start = np.cos(np.arange(min(part.shape)))  # the same for the same model
-    left, values, right = svds(csr_array(scaled), k=2, v0=start, tol=ROUGHLY, maxiter=50 * min(part.shape))
-    second = int(np.argmin(values))
-    return left[:, second], right[second]
-
-
 def _pair_content(pairs: PairView) -> dict[str, Any] | None:
     if not pairs.n_tests:
         return None
@@ -460,7 +433,14 @@ def _pair_content(pairs: PairView) -> dict[str, Any] | None:
         "n_tests": pairs.n_tests,
         "n_odd": pairs.n_odd,
         "list": [
-            {"a": int(a), "b": int(b), "observed": _rounded(o), "expected": _rounded(e), "z": _rounded(z), "odd": bool(odd)}
+            {
+                "a": int(a),
+                "b": int(b),
+                "observed": _rounded(o),
+                "expected": _rounded(e),
+                "z": _rounded(z),
+                "odd": bool(odd),
+            }
             for a, b, o, e, z, odd in keys
         ],
     }

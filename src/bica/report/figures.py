@@ -5,17 +5,22 @@ Each source is a line and each sensor a column, as in the table that the sources
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
+from bica.data.patterns import PatternCounts
+from bica.data.rows import Rows
 from bica.metrics import match_columns
 from bica.metrics.matching import aligned
+from bica.model.fit import Fit
 from bica.model.or_mixture import OrMixture
 from bica.report import look
 from bica.report.look import Grid, Values, cell_size, font_size, heading, layers, marks_at, short_number, styled
+from bica.report.observed import ActivityView, PatternView, counts_for, decoded
 from bica.report.pairing import Pair, paired_sources
 from bica.text import harmless, told_apart
 
@@ -243,3 +248,85 @@ def _board(
     board: alt.LayerChart = Grid(lines, sensors, size, size).filled(cells, color)
     named: alt.LayerChart = board.properties(title=heading(title, subtitle))
     return named
+
+
+def patterns_chart(model: OrMixture, counts: PatternCounts) -> alt.HConcatChart:
+    """The most frequent patterns of a table, as dots, with how often each was observed and how often it is expected.
+
+    >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
+    >>> chart = patterns_chart(model, PatternCounts.of([[0, 0]] * 40 + [[1, 0]] * 10 + [[1, 1]] * 50))
+    >>> len(chart.to_dict()["hconcat"])
+    2
+    """
+    view = PatternView.of(model, counts_for(model, counts))
+    model = drawable(model)
+    used = np.flatnonzero(view.on.any(axis=0))
+    sensors = [model.sensors[i] for i in used]
+    lines = [str(place + 1) for place in range(len(view.on))]
+    size = min(20.0, cell_size(len(lines), max(len(sensors), 12)))
+    grid = Grid(lines, sensors or [""], size, size, show_lines=False)
+    dots: Values = [{"line": lines[i], "column": sensors[k]} for i, k in np.argwhere(view.on[:, used])]
+    cells = grid.layer(
+        grid.cells(dots).mark_point(shape="circle", filled=True, size=6 * size, color=look.BLUE, opacity=1)
+    )
+    other = f"other patterns: {view.other_observed:g} rows, {view.other_expected:.4g} expected"
+    title = heading("Patterns", f"sensors that are on together; {other}")
+    bars = _observed_bars(view, grid).properties(title=heading("", "rows: bars observed, ticks expected"))
+    return styled(alt.hconcat(cells.properties(title=title), bars, spacing=20))
+
+
+def _observed_bars(view: PatternView, grid: Grid) -> alt.LayerChart:
+    values: Values = [
+        {"line": line, "observed": float(observed), "expected": float(expected), "label": f"{observed:g}"}
+        for line, observed, expected in zip(grid.lines, view.observed, view.expected, strict=True)
+    ]
+    base = marks_at(values).encode(y=grid.y(labelled=False))
+    scale = alt.Scale(domainMin=0)
+    bars = base.mark_bar(color=look.SKY, height=alt.RelativeBandSize(0.55)).encode(
+        x=alt.X("observed:Q", scale=scale, axis=None)
+    )
+    ticks = base.mark_tick(color=look.INK, thickness=2, height=grid.cell_height * 0.9).encode(x="expected:Q")
+    far = marks_at([row | {"end": max(row["observed"], row["expected"])} for row in values])
+    labels = far.mark_text(align="left", dx=6, color=look.INK, fontSize=font_size(grid.cell_height))
+    labels = labels.encode(x="end:Q", y=grid.y(labelled=False), text="label:N")
+    return layers(bars, ticks, labels, width=260, height=alt.Step(grid.cell_height))
+
+
+def decoded_activity_chart(model: OrMixture | Fit, rows: Rows, times: Sequence[Any] | None = None) -> alt.LayerChart:
+    """The chart of the most probable activity behind these rows."""
+    fit = model if isinstance(model, Fit) else Fit(model)
+    return activity_chart(fit.model.source_names(), decoded(fit, rows)[0], times)
+
+
+STRIPS = 40  # sources in a picture of their activity, those that change most
+
+
+def activity_chart(
+    names: Sequence[str], activity: NDArray[np.bool_], times: Sequence[Any] | None = None
+) -> alt.LayerChart:
+    """How often each source was active over time, or from row to row: the darker, the more often.
+
+    >>> chart = activity_chart(["lift"], np.array([[True], [False]] * 50))
+    >>> chart.to_dict()["layer"][0]["mark"]["type"]
+    'rect'
+    """
+    view = ActivityView.of(activity, times, small=1)
+    chosen = view.order()[:STRIPS]
+    lines = told_apart(harmless(names[j]) for j in chosen)
+    values: Values = [
+        {"line": line, "bin": place, "start": view.labels[place], "share": float(view.share[j, place])}
+        for line, j in zip(lines, chosen, strict=True)
+        for place in np.flatnonzero(view.n_rows).tolist()
+    ]
+    n_bins, axis = len(view.labels), alt.Axis(domain=False, ticks=False, labelPadding=6, labelLimit=200)
+    legend = alt.Legend(title="share of rows", orient="bottom")
+    cells = marks_at(values).mark_rect()
+    cells = cells.encode(
+        x=alt.X("bin:O", scale=alt.Scale(domain=list(range(n_bins)), padding=0), axis=None),
+        y=alt.Y("line:N", scale=alt.Scale(domain=list(lines)), title=None, axis=axis),
+        color=alt.Color("share:Q", scale=alt.Scale(range=[look.EMPTY, look.BLUE], domainMin=0), legend=legend),
+        tooltip=["line:N", "start:N", "share:Q"],
+    )
+    left = f"; {len(names) - len(chosen)} steadier sources are left out" if len(names) > len(chosen) else ""
+    title = heading("Activity", f"{view.labels[0]} to {view.labels[-1]}{left}")
+    return styled(layers(cells, width=max(240, min(800, 5 * n_bins)), height=alt.Step(20), title=title))

@@ -39,6 +39,9 @@ def layers(*charts: alt.Chart, **properties: Any) -> alt.LayerChart:
     return alt.LayerChart(layer=list(charts), **properties)
 
 
+MOST_CELLS = 10_000  # that are drawn one by one; beyond, the board is one rectangle
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
     """A board of cells: named lines by named columns, with the size of a cell in pixels."""
@@ -55,8 +58,11 @@ class Grid:
 
     def layer(self, marks: alt.Chart) -> alt.LayerChart:
         """Marks on top of the board of empty cells."""
-        everywhere: Values = [{"line": line, "column": column} for line in self.lines for column in self.columns]
-        board = self.cells(everywhere).mark_rect(fill=EMPTY, **self._gap())
+        if len(self.lines) * len(self.columns) > MOST_CELLS:
+            board: alt.Chart = marks_at([{}]).mark_rect(fill=EMPTY)
+        else:
+            everywhere: Values = [{"line": line, "column": column} for line in self.lines for column in self.columns]
+            board = self.cells(everywhere).mark_rect(fill=EMPTY, **self._gap())
         return layers(board, marks, width=alt.Step(self.cell_width), height=alt.Step(self.cell_height))
 
     def cells(self, cells: Values) -> alt.Chart:

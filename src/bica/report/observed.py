@@ -1,7 +1,7 @@
 """What a table shows beside what a model expects: patterns, pairs, sensors, activity over time. Counts, never rows.
 
-Counts of a few rows could point at somebody, so patterns and bins of fewer than ``SMALL`` rows are not told apart unless
-rows are asked for.
+Counts of a few rows could point at somebody, so patterns and bins of fewer than ``SMALL`` rows are not told apart
+unless rows are asked for.
 """
 
 from __future__ import annotations
@@ -154,9 +154,9 @@ class PairView:
         seen, ones, together = counts.times_seen(), counts.ones(), both_on(model)
         alone = np.diag(together)
         singles = (ones / np.maximum(seen, 1), alone, _deviance(ones, seen * alone, alone))
-        nothing = np.zeros(0), np.zeros(0, np.int64)
         if not 1 <= n <= PAIR_LIMIT:
-            return cls(nothing[1], nothing[1], *[nothing[0]] * 3, nothing[0] > 0, 0, 0, *singles)
+            none, nowhere = np.zeros(0), np.zeros(0, np.int64)
+            return cls(nowhere, nowhere, none, none, none, np.zeros(0, bool), 0, 0, *singles)
         pairs = PairCounts.of(counts)
         first, second = np.triu_indices(n)
         p_values = pair_tails(model, pairs.thinned(stretch_of(fit)))[first, second]
@@ -224,8 +224,9 @@ class ActivityView:
         sums = sums.reshape(activity.shape[1], n_bins)
         shown = n_rows >= min(small, max(1, n))
         share = np.where(shown, sums / np.maximum(n_rows, 1), 0.0)
-        starts = low + width * np.arange(n_bins)
-        return cls(share, np.where(shown, n_rows, 0), tuple(_labels(starts, width, is_date, times is None)), times is not None)
+        starts = np.array([low + width * place for place in range(n_bins)])
+        labels = _labels(starts, width, is_date, times is None)
+        return cls(share, np.where(shown, n_rows, 0), tuple(labels), times is not None)
 
     def order(self) -> list[int]:
         """The sources, those whose activity changes most first."""
@@ -255,7 +256,7 @@ def _moments(times: Sequence[Any] | NDArray[Any] | None, n: int) -> tuple[Vector
     if values.shape != (n,):
         raise DataError(f"there are {n} rows, but times has shape {values.shape}; give one time per row")
     try:
-        if values.dtype.kind in "iuf":
+        if values.dtype.kind in "iuf" or _are_numbers(values):
             return values.astype(float), False
         dates = values.astype("datetime64[us]")
     except (TypeError, ValueError) as error:
@@ -263,6 +264,15 @@ def _moments(times: Sequence[Any] | NDArray[Any] | None, n: int) -> tuple[Vector
     if np.isnat(dates).any():
         raise DataError("some times are missing; give one time per row")
     return dates.astype(np.int64) / 1e6, True
+
+
+def _are_numbers(values: NDArray[Any]) -> bool:
+    """Whether texts are numbers; a year alone counts as one."""
+    try:
+        values.astype(float)
+    except (TypeError, ValueError):
+        return False
+    return values.dtype.kind == "U"
 
 
 MINUTE, DAY = 60.0, 86400.0  # seconds

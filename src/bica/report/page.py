@@ -1,10 +1,12 @@
-"""One self-contained HTML file from plain values: no network, no library, nothing that a name could break out of."""
+"""HTML: the report as one self-contained file, and small tables for notebooks. No name can break out of either."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -12,7 +14,14 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+import numpy as np
+
+from bica.estimate.bootstrap import Bootstrap
+from bica.invert.explain import Explanations
+from bica.model.fit import Fit
+from bica.model.or_mixture import OrMixture
 from bica.output import write_whole
+from bica.text import counted, counted_as, folded, harmless, verdict_words
 from bica.version import __version__
 
 FRAME_HEIGHT = 720  # pixels of the report in a notebook
@@ -79,3 +88,91 @@ def _template(name: str) -> str:
 
 def _fingerprint(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
+
+
+ROWS_SHOWN = 15  # of a small table
+
+
+def small_table(title: str, headings: Sequence[str], lines: Sequence[Sequence[str | float]], note: str = "") -> str:
+    """A small table for a notebook: texts, and numbers from 0 to 1 as bars.
+
+    >>> small_table("1 source", ["source", "probability"], [["a<b", 0.5]])[:20]
+    '<div style="font:14p'
+    >>> "a&lt;b" in small_table("1 source", ["source", "probability"], [["a<b", 0.5]])
+    True
+    """
+    most = max((cell for line in lines for cell in line if isinstance(cell, float)), default=1.0) or 1.0
+    cell_style = "padding:3px 14px 3px 0;text-align:left;border-bottom:1px solid rgba(128,128,128,.25)"
+    head = "".join(f'<th style="{cell_style};font-weight:500;opacity:.7">{escape(name)}</th>' for name in headings)
+    cells = [[f'<td style="{cell_style}">{_small_cell(cell, most)}</td>' for cell in line] for line in lines]
+    body = "".join(f"<tr>{''.join(line)}</tr>" for line in cells[:ROWS_SHOWN])
+    left = len(lines) - ROWS_SHOWN
+    more = " · ".join(part for part in (f"{left} more" if left > 0 else "", note) if part)
+    foot = f'<div style="opacity:.7;margin-top:4px">{escape(more)}</div>' if more else ""
+    return (
+        f'<div style="font:14px/1.5 system-ui,sans-serif"><div style="font-weight:600;margin-bottom:4px">'
+        f'{escape(title)}</div><table style="border-collapse:collapse"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table>{foot}</div>"
+    )
+
+
+def _small_cell(cell: str | float, most: float) -> str:
+    if isinstance(cell, str):
+        return escape(harmless(cell))
+    if math.isnan(cell):
+        return ""
+    bar = "display:inline-block;height:8px;border-radius:3px;background:#0b62b8;margin-right:8px"
+    return f'<span style="{bar};width:{80 * cell / most:.0f}px"></span>{cell:.3g}'
+
+
+def model_table(given: OrMixture | Fit) -> str:
+    """The sources of a model or a fit, for a notebook."""
+    fit = given if isinstance(given, Fit) else Fit(given)
+    model, nouns, ends = fit.model, fit.nouns, fit.interval()
+    has_ends = not np.isnan(ends).all()
+    headings = [nouns.source[0], "probability", *(["95 % interval"] if has_ends else []), nouns.sensor[1]]
+    lines: list[list[str | float]] = []
+    for name, p, (low, high), column in zip(
+        model.source_names(), model.probability.tolist(), ends.tolist(), model.mixing.T, strict=True
+    ):
+        between = [] if not has_ends else ["" if low != low else f"{low:.3g} to {high:.3g}"]
+        sensors = folded([model.sensors[i] for i in np.flatnonzero(column)], SENSORS_SHOWN)
+        lines.append([name, float(p), *between, sensors])
+    verdict = fit.diagnostics.get("diagnosis")
+    note = verdict_words(str(verdict.get("verdict"))) if isinstance(verdict, Mapping) else ""
+    return small_table(model_words(fit), headings, lines, note)
+
+
+SENSORS_SHOWN = 6  # of a source in a small table
+
+
+def model_words(fit: Fit) -> str:
+    """A model in one line.
+
+    >>> model_words(Fit(OrMixture([[1, 1], [0, 1]], [0.2, 0.5])))
+    '2 sources behind 2 sensors'
+    """
+    model, nouns = fit.model, fit.nouns
+    return f"{counted_as(model.n_sources, nouns.source)} behind {counted_as(model.n_sensors, nouns.sensor)}"
+
+
+def bootstrap_table(found: Bootstrap) -> str:
+    """What came back when the sources were learned again, for a notebook."""
+    ends = [["" if low != low else f"{low:.3g} to {high:.3g}"] for low, high in found.interval().tolist()]
+    names = found.model.source_names()
+    lines: list[list[str | float]] = [
+        [name, float(share), *between] for name, share, between in zip(names, found.support, ends, strict=True)
+    ]
+    title = f"{counted(found.n_resamples, 'resample')} of {counted(len(names), 'source')}"
+    return small_table(title, ["source", "support", "95 % interval of its probability"], lines)
+
+
+def explanation_table(found: Explanations) -> str:
+    """The likeliest explanations of one row, for a notebook."""
+    names = found.names or tuple(f"source{j + 1}" for j in range(found.activity.shape[1]))
+    lines: list[list[str | float]] = [
+        [str(rank), ", ".join(names[j] for j in np.flatnonzero(active)) or "no source", float(p)]
+        for rank, active, p in zip(found.rank.tolist(), found.activity, found.probability.tolist(), strict=True)
+    ]
+    note = "" if found.exact else "the probabilities are approximate"
+    return small_table("Likeliest explanations", ["rank", "active", "probability"], lines, note)

@@ -1,11 +1,16 @@
-"""Which found source stands for which true one, so that both can be shown side by side."""
+"""What stands beside what in a picture: a found source beside a true one, and those with much in common."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import svds
 
 from bica.metrics.matching import aligned, matching_cost
 from bica.model.or_mixture import OrMixture
@@ -52,3 +57,52 @@ def _similar_sources(found: OrMixture, truth: OrMixture, equal: dict[int, int]) 
     chosen = zip(*linear_sum_assignment(cost), strict=True)
     pairs = [(int(true_left[j]), int(found_left[k])) for j, k in chosen]
     return {j: k for j, k in pairs if (found.mixing[:, k] & truth.mixing[:, j]).any()}
+
+
+DENSE = 64  # lines of a matrix up to which all its singular vectors are found
+ROUGHLY = 1e-4  # is near enough for an order
+
+
+def matrix_order(mixing: NDArray[np.bool_]) -> tuple[list[int], list[int]]:
+    """An order of the sources and one of the sensors in which those that have much in common are neighbours.
+
+    Groups that share nothing come one after the other, the largest first. Inside a group both follow the second
+    singular vectors of the matrix, scaled to equal sums: neighbours there are reached by similar sources.
+
+    >>> matrix_order(np.array([[1, 0, 0, 1], [0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0]], bool))
+    ([2, 0, 3, 1], [2, 0, 1, 3])
+    """
+    n_sensors, n_sources = mixing.shape
+    rows, columns = np.nonzero(mixing)
+    graph = coo_array((np.ones(rows.size), (rows, n_sensors + columns)), shape=(n_sensors + n_sources,) * 2)
+    n_groups, group = connected_components(graph, directed=False)
+    size = np.bincount(group, minlength=n_groups)
+    sources: list[int] = []
+    sensors: list[int] = []
+    for number in np.lexsort([np.arange(n_groups), -size]):
+        ours = np.flatnonzero(group == number)
+        left, right = ours[ours < n_sensors], ours[ours >= n_sensors] - n_sensors
+        by_sensor, by_source = _seriated(mixing[np.ix_(left, right)])
+        sensors += left[by_sensor].tolist()
+        sources += right[by_source].tolist()
+    return sources, sensors
+
+
+def _seriated(part: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    if min(part.shape) < 2:
+        return np.arange(part.shape[0]), np.arange(part.shape[1])
+    scale = [1 / np.sqrt(np.maximum(part.sum(axis=axis), 1)) for axis in (1, 0)]
+    along = [factor * vector for factor, vector in zip(scale, _second_vectors(part, *scale), strict=True)]
+    sign = np.sign(along[0][np.argmax(np.abs(along[0]).round(9))]) or 1.0
+    return tuple(np.argsort((sign * values).round(9), kind="stable") for values in along)  # type: ignore[return-value]
+
+
+def _second_vectors(part: NDArray[np.bool_], *scale: NDArray[np.float64]) -> tuple[Any, Any]:
+    scaled = scale[0][:, None] * part * scale[1]
+    if min(part.shape) <= DENSE:
+        left, _, right = np.linalg.svd(scaled, full_matrices=False)
+        return left[:, 1], right[1]
+    start = np.cos(np.arange(min(part.shape)))  # the same for the same model
+    left, values, right = svds(csr_array(scaled), k=2, v0=start, tol=ROUGHLY, maxiter=50 * min(part.shape))
+    second = int(np.argmin(values))
+    return left[:, second], right[second]

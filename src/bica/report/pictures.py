@@ -1,4 +1,4 @@
-"""Writing charts to files: PNG, SVG, or an HTML page that needs no network; the drawing packages are optional."""
+"""Writing charts to files: PNG, SVG, PDF, or an HTML page that needs no network; the drawing packages are optional."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def need_drawing() -> None:
         raise MissingExtraError('pictures need two more packages; install them with: pip install "bica[report]"')
 
 
-FORMATS = (".png", ".svg", ".html")
+FORMATS = (".png", ".svg", ".pdf", ".html")
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>bica</title></head>
 <body><div id="picture"></div>
@@ -45,7 +45,7 @@ vegaEmbed("#picture", {chart}, {{actions: {{export: true, source: false, compile
 
 
 def save_picture(chart: altair.TopLevelMixin, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write the chart as the ending of ``path`` says (.png, .svg or .html), whole or not at all.
+    """Write the chart as the ending of ``path`` says (.png, .svg, .pdf or .html), whole or not at all.
 
     >>> from tempfile import TemporaryDirectory
     >>> from bica.report import mixing_chart
@@ -60,6 +60,13 @@ def save_picture(chart: altair.TopLevelMixin, path: str | Path, *, overwrite: bo
     write_whole(path, picture_bytes(chart, Path(path).suffix), overwrite=overwrite)
 
 
+def check_picture(path: str | Path) -> None:
+    """Refuse a picture before the work: an ending that cannot be written, or missing packages."""
+    if Path(path).suffix.lower() not in FORMATS:
+        raise SettingError(f"a picture is written as {', '.join(FORMATS)}, but {path} ends otherwise")
+    need_drawing()
+
+
 def picture_bytes(chart: altair.TopLevelMixin, ending: str) -> bytes:
     """The content of the picture file with this ending."""
     if ending == ".png":
@@ -70,6 +77,10 @@ def picture_bytes(chart: altair.TopLevelMixin, ending: str) -> bytes:
         text = io.StringIO()
         chart.save(text, format="svg")
         return text.getvalue().encode()
+    if ending == ".pdf":
+        document = io.BytesIO()
+        chart.save(document, format="pdf")
+        return document.getvalue()
     if ending == ".html":
         return _page(chart).encode()
     raise SettingError(f"a picture is written as {', '.join(FORMATS)}, but the name ends in {ending!r}")

@@ -127,7 +127,7 @@
       make("td", { class: "num" }, rate(source.p)),
       make("td", { class: "line" }, gauge(source)),
       hasInterval ? make("td", { class: "small line" }, source.lo === null ? "" : `${rate(source.lo)} – ${rate(source.hi)}`) : null,
-      hasSupport ? make("td", { class: "num" }, source.support === null ? "" : percent(source.support)) : null,
+      hasSupport ? make("td", { class: "num", "data-label": "support" }, source.support === null ? "" : percent(source.support)) : null,
       make("td", { class: "wide" }, chips(source.on, 8, filterBy)));
     line.dataset.source = j;
     return opened ? [line, detail(j)] : [line];
@@ -352,8 +352,9 @@
     for (let k = 1; k < columns.length; k++) columns[k].forEach((node) => columns[k - 1].forEach((other) => {
       if (!other.links.includes(node.number)) return;
       const [x0, y0] = where.get(`${k - 1}${other.kind}${other.number}`), [x1, y1] = where.get(`${k}${node.kind}${node.number}`);
-      const middle = (x0 + x1) / 2;
-      edges.push(draw("path", { class: `edge${focus && k === 1 ? " hot" : ""}`, d: `M${x0} ${y0}C${middle} ${y0} ${middle} ${y1} ${x1} ${y1}`, "data-ends": `${other.kind}${other.number} ${node.kind}${node.number}` }));
+      const start = k === 2 && !narrow ? x0 + 18 + 7.3 * Math.min(other.name.length + (other.kind === "source" ? other.label.length + 3 : 0), Math.floor(width * 0.24 / 7.3)) : x0;
+      const middle = (start + x1) / 2;
+      edges.push(draw("path", { class: `edge${focus && k === 1 ? " hot" : ""}`, d: `M${start} ${y0}C${middle} ${y0} ${middle} ${y1} ${x1} ${y1}`, "data-ends": `${other.kind}${other.number} ${node.kind}${node.number}` }));
     }));
     columns.forEach((column, k) => {
       const toLeft = columns.length === 2 ? k === 0 : k === 0 && !narrow;
@@ -446,14 +447,15 @@
   }
   function oddTable(caption, lines, label) {
     const most = Math.max(4, ...lines.map((line) => Math.abs(line.z ?? 0)));
-    return make("div", {}, make("h3", {}, caption), make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, [big(words.sensor[1]), "Observed", "Expected", "", "Clear?"].map((title, k) => make("th", { scope: "col", class: k === 1 || k === 2 ? "num" : null }, title || make("span", { class: "unseen" }, "deviation"))))),
+    return make("div", {}, make("h3", {}, caption), make("div", { class: "scroll" }, make("table", { class: "odd" }, make("thead", {}, make("tr", {}, [big(words.sensor[1]), "Observed", "Expected", "", "More than chance?"].map((title, k) => make("th", { scope: "col", class: k === 1 || k === 2 ? "num" : null }, title || make("span", { class: "unseen" }, "deviation"))))),
       make("tbody", {}, lines.map((line) => make("tr", {}, make("td", {}, label(line)), make("td", { class: "num" }, line.observed === null ? `< ${data.small}` : count(line.observed)), make("td", { class: "num" }, count(line.expected)),
-        make("td", {}, line.z === null ? null : pull(line.z, most)), make("td", { class: "small" }, line.odd ? "yes" : "chance may do that")))))));
+        make("td", {}, line.z === null ? null : pull(line.z, most)), make("td", { class: "small" }, line.odd ? "yes" : "no")))))));
   }
   function fitSection() {
     const parts = [];
-    if (data.pairs) parts.push(oddTable(`Pairs of ${words.sensor[1]} furthest from the model`, data.pairs.list, (pair) => make("div", { class: "chips" }, (pair.a === pair.b ? [pair.a] : [pair.a, pair.b]).map((i) => make("button", { type: "button", class: "chip", title: sensors[i], onclick: () => filterBy(i) }, named(sensors[i]))))),
-      make("p", { class: "small" }, `${many(data.pairs.n_odd, ["pair or single", "pairs and singles"])} of ${count(data.pairs.n_tests)} differ by more than chance (5 % level, corrected for all of them). The bar is the deviation in standard errors: right, more often than expected; left, less often.`));
+    if (data.pairs) parts.push(make("p", {}, data.pairs.n_odd ? `${many(data.pairs.n_odd, ["pair or single", "pairs and singles"])} of ${count(data.pairs.n_tests)} are on more often or less often than chance explains (5 % level, corrected for all of them).` : `None of ${count(data.pairs.n_tests)} pairs and singles is on more often or less often than chance explains (5 % level, corrected for all of them).`));
+    if (data.pairs?.list.length) parts.push(oddTable(`Pairs of ${words.sensor[1]} furthest from the model`, data.pairs.n_odd ? data.pairs.list : data.pairs.list.slice(0, 5), (pair) => make("div", { class: "chips" }, (pair.a === pair.b ? [pair.a] : [pair.a, pair.b]).map((i) => make("button", { type: "button", class: "chip", title: sensors[i], onclick: () => filterBy(i) }, named(sensors[i]))))),
+      make("p", { class: "small" }, "The bar is the deviation in standard errors: to the right, more often than expected; to the left, less often."));
     if (data.odd_patterns.length) parts.push(oddTable("Patterns furthest from the model", data.odd_patterns, (pattern) => pattern.on.length ? chips(pattern.on, 6, filterBy) : `every ${words.sensor[0]} is quiet`));
     for (const fact of data.fit_facts) parts.push(make("p", {}, named(fact)));
     section("fit", "Fit", `Where the ${words.row[1]} differ most from what the model expects.`, ...parts);
@@ -489,6 +491,7 @@
   function activitySection() {
     const { n_bins: n, shares, n_rows: rows, ticks, note } = data.activity;
     const bytes = Uint8Array.from(atob(shares), (letter) => letter.charCodeAt(0));
+    const tallest = bytes.reduce((most, value) => Math.max(most, value), 1);
     const home = make("div", { class: "strips" });
     let shown = 20;
     const button = make("button", { type: "button", onclick: () => { shown += 80; write(); } });
@@ -518,12 +521,12 @@
         pen.scale(dense, dense);
         pen.fillStyle = colour("--accent");
         for (let bin = 0; bin < n; bin++) {
-          const left = Math.floor(bin * width / n), right = Math.floor((bin + 1) * width / n), share = bytes[j * n + bin] / 255;
+          const left = Math.floor(bin * width / n), right = Math.floor((bin + 1) * width / n), share = bytes[j * n + bin] / tallest;
           if (rows[bin]) pen.fillRect(left, height - share * (height - 3), Math.max(1, right - left), share * (height - 3));
         }
       });
     }
-    section("activity", "Activity", `How often each ${words.source[0]} was active, from the first ${words.row[0]} to the last; a full strip is always on. Those that change most come first. ${note}`, home, make("div", { class: "more-row" }, button));
+    section("activity", "Activity", `How often each ${words.source[0]} was active, from the first ${words.row[0]} to the last; a strip of full height is ${percent(tallest / 255)} of the ${words.row[1]}. Those that change most come first. ${note}`, home, make("div", { class: "more-row" }, button));
     write();
     redrawn.push(paint);
   }
