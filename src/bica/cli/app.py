@@ -9,7 +9,6 @@ import click
 from bica.cli.failures import plain_errors
 from bica.version import __version__
 
-
 LIKE = 0.55  # how much of a word must agree with the one that was meant
 
 
@@ -49,11 +48,11 @@ class LazyGroup(click.Group):
         """The command that was typed; where there is none of that name, the one that was probably meant is named."""
         try:
             return super().resolve_command(ctx, args)
-        except click.UsageError as error:
+        except click.UsageError:
             meant = nearest(args[0], self.table)
-            if meant is not None:
-                error.message = f"No such command {args[0]!r}; did you mean {meant}?"
-            raise
+            if meant is None:
+                raise
+            raise click.UsageError(f"No such command {args[0]!r}; did you mean {meant}?", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the summaries without loading a command."""

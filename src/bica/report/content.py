@@ -161,7 +161,7 @@ def _entry(value: Any, *path: str) -> Any:
     return value
 
 
-KINDS = ("fits", "doubtful", "misfit")
+KINDS = ("fits", "too few rows", "doubtful", "misfit")
 
 
 class _Story:
@@ -203,6 +203,7 @@ class _Story:
             return "The search was stopped before it had settled, so take the model with care."
         return {
             "fits": f"The model fits: the {rows} look as it expects.",
+            "too few rows": f"There are too few {rows} to tell whether the model is right.",
             "doubtful": "Take the model with care: something speaks against it.",
             "misfit": f"The {rows} contradict the model, so do not rely on it before you know why.",
             "unjudged": f"This model has not been compared with any {rows} yet.",
@@ -250,6 +251,7 @@ class _Story:
                 (f"Look through the {sources} below, and name those you recognise:", "bica name MODEL source1=NAME"),
                 (f"See which {sources} were behind each of the {rows}:", "bica decode MODEL TABLE -o activity.csv"),
             ],
+            "too few rows": [(f"Watch for longer, then learn again from all {rows} together.", "")],
             "doubtful": [
                 (f"Read what speaks against it; trust {sources} with narrow intervals and high support first.", ""),
                 (f"See which {sources} return when the {rows} are drawn again:", "bica fit TABLE --bootstrap 100"),

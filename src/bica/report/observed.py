@@ -19,7 +19,7 @@ from bica.data.columns import places_of
 from bica.data.pairs import PairCounts
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
-from bica.diagnose.goodness import both_on, complete_rows, pair_tails, signed_deviance, stretch_of
+from bica.diagnose.goodness import binomial_tails, both_on, signed_deviance, stretch_of
 from bica.diagnose.table import PAIR_LIMIT
 from bica.errors import DataError
 from bica.invert.decode import decode
@@ -86,7 +86,7 @@ class PatternView:
         >>> view.observed, view.expected, view.other_observed
         (array([49., 40., 10.]), array([50., 40., 10.]), 1.0)
         """
-        whole = complete_rows(counts)
+        whole = _complete(counts)
         top = max(FEWEST, min(top, top * CHEAP_CELLS // max(1, model.mixing.size)))
         words = np.unique(np.vstack([_frequent(whole, top, small), _expected_words(model, top)]), axis=0)
         log_p = log_probability(model, words, np.broadcast_to(all_observed(model.n_sensors), words.shape))
@@ -105,6 +105,14 @@ class PatternView:
             bool(log_p.exact.all()),
             few and small > 1,
         )
+
+
+def _complete(counts: PatternCounts) -> PatternCounts:
+    """The rows without missing cells."""
+    if counts.observed is None:
+        return counts
+    whole = (counts.observed == all_observed(counts.n_sensors)).all(axis=1)
+    return PatternCounts(counts.patterns[whole], counts.weights[whole], counts.sensors)
 
 
 def _frequent(counts: PatternCounts, n: int, small: int) -> Words:
@@ -159,7 +167,10 @@ class PairView:
             return cls(nowhere, nowhere, none, none, none, np.zeros(0, bool), 0, 0, *singles)
         pairs = PairCounts.of(counts)
         first, second = np.triu_indices(n)
-        p_values = pair_tails(model, pairs.thinned(stretch_of(fit)))[first, second]
+        thinned = pairs.thinned(stretch_of(fit))
+        p_values = binomial_tails(
+            np.rint(thinned.both[first, second]), np.rint(thinned.seen[first, second]), together[first, second]
+        )
         odd = p_values * p_values.size <= LEVEL
         best = np.lexsort([np.arange(odd.size), p_values])[:top]
         best = best[p_values[best] < LEVEL]

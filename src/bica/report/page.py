@@ -60,7 +60,7 @@ def page_of(content: dict[str, Any], *, title: str, eyebrow: str, headline: str,
     words = {"title": title, "eyebrow": eyebrow, "headline": headline, "sentence": sentence, "footer": footer}
     html = Template(_template("report.html")).substitute(
         {key: escape(value) for key, value in words.items()},
-        kind=escape(content["verdict"]["kind"]),
+        kind=escape(content["verdict"]["kind"].replace(" ", "-")),
         version=escape(__version__),
         policy=policy,
         style=style,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bica.data.rows import Rows
     from bica.invert.decode import Decoded
     from bica.invert.solvers import Solver
+    from bica.kernels.bits import Words
     from bica.model.or_mixture import OrMixture
 
 ALWAYS = 1e6  # slots; in effect an endless stay
@@ -39,6 +40,7 @@ SOLVERS = ("auto", "table", "search", "program", "zero-error")
     metavar="SLOTS",
     help="With --temporal: for how many slots on average a source stays on, if MODEL does not know.",
 )
+@click.option("--picture", metavar="FILE", help='Draw the activity: .html, .png, .svg or .pdf (needs "bica[report]").')
 @binarize_option
 @force_option
 @json_option
@@ -50,6 +52,7 @@ def decode(
     nearest: bool,
     temporal: bool,
     stay: float | None,
+    picture: str | None,
     binarize: float | dict[str, float] | None,
     force: bool,
     as_json: bool,
@@ -60,7 +63,7 @@ def decode(
     of sources can produce is left empty and reported. TABLE may be larger than memory; its columns have the names of
     the model's sensors, in any order.
     """
-    refuse_two_answers(as_json, output)
+    refuse_two_answers(as_json, output, picture)
     if temporal and (nearest or solver != "auto"):
         raise click.UsageError("--temporal decodes in its own way; leave out --solver and --nearest.")
     if stay is not None and not temporal:
@@ -78,10 +81,14 @@ def decode(
     from bica.model.or_mixture import OrMixture
 
     check_table_names(output)
-    check_outputs(force, output)
+    check_outputs(force, output, picture)
+    if picture is not None:
+        from bica.report.pictures import check_picture
+
+        check_picture(picture)
     document = read_model(model)
     mixture = OrMixture.of_document(document)
-    summary = Summary()
+    summary, drawn = Summary(), []
     try:
         with waiting("decoding"):
             opened = open_table(table, binarize=binarize)
@@ -93,9 +100,34 @@ def decode(
                 for found in chunks:
                     write(found.activity, found.feasible | nearest)
                     summary.add(found)
+                    if picture is not None:
+                        drawn.append(found.active)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"after {summary.n_rows} rows") from None
+    if picture is not None:
+        _draw(mixture.source_names(), drawn, picture, force)
     _show(summary, mixture.n_sources, output, nearest=nearest, as_json=as_json)
+
+
+def _draw(names: tuple[str, ...], active: list[Words], picture: str, force: bool) -> None:
+    """Write the picture of the activity of all rows."""
+    from pathlib import Path
+
+    import numpy as np
+
+    from bica.cli.options import write_file
+    from bica.cli.screen import note, waiting
+    from bica.data.chunks import unpacked
+    from bica.errors import DataError
+    from bica.report.figures import activity_chart
+    from bica.report.pictures import picture_bytes
+
+    if not sum(map(len, active)) or not names:
+        raise DataError("there is no activity to draw: the table has no rows, or the model no sources")
+    with waiting("drawing", compiles=False):
+        chart = activity_chart(names, unpacked(np.vstack(active), len(names)))
+        write_file(picture, picture_bytes(chart, Path(picture).suffix.lower()), force)
+    note(f"picture: {picture}")
 
 
 def _in_time(model: OrMixture, rows: Rows, stay: float | Mapping[str, Any]) -> Iterator[Decoded]:

@@ -17,12 +17,13 @@ from bica.cli.options import (
     refuse_two_answers,
     seed_option,
     weights_option,
+    words_options,
 )
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from bica.model.fit import Method
+    from bica.model.fit import Fit, Method
     from bica.pipeline import Learned
 
 SPELLED = {  # options whose names differ from Python's settings
@@ -35,6 +36,14 @@ SPELLED = {  # options whose names differ from Python's settings
     "prior": "--prior",
     "n_jobs": "--jobs",
 }
+
+
+# those of `bica.methods`, once more: completion must not wait for NumPy
+METHOD_NAMES = ("likelihood", "findbica", "mac", "grecond", "grecond-essential", "message-passing", "fastica")
+
+
+def _method_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in METHOD_NAMES if name.startswith(incomplete)]
 
 
 def _noise(_: click.Context, __: click.Parameter, text: str) -> str | tuple[float, ...]:
@@ -76,7 +85,14 @@ def _prior(_: click.Context, __: click.Parameter, text: str | None) -> tuple[flo
 @click.command()
 @click.argument("table")
 @output_option("Write the model here; - is standard output.")
-@click.option("--method", metavar="NAME", default="likelihood", show_default=True, help="How to learn.")
+@click.option(
+    "--method",
+    metavar="NAME",
+    default="likelihood",
+    show_default=True,
+    shell_complete=_method_names,
+    help="How to learn.",
+)
 @click.option(
     "--sources",
     "n_sources",
@@ -126,6 +142,10 @@ def _prior(_: click.Context, __: click.Parameter, text: str | None) -> tuple[flo
     metavar="N",
     help="Learn again from N resamples of the rows, and report how often each source returns.",
 )
+@click.option(
+    "--names-from", metavar="MODEL", help="Keep the names in MODEL.  [default: those in FILE, where it is replaced]"
+)
+@words_options
 @click.option("--jobs", "n_jobs", type=click.IntRange(min=1), metavar="N", help="Threads to use.  [default: all cores]")
 @seed_option
 @force_option
@@ -138,6 +158,10 @@ def fit(
     weights: str | None,
     temporal: bool,
     n_resamples: int | None,
+    names_from: str | None,
+    sensors_are: str | None,
+    sources_are: str | None,
+    rows_are: str | None,
     n_jobs: int | None,
     seed: int,
     force: bool,
@@ -150,6 +174,8 @@ def fit(
     single dash reads CSV from standard input.
     """
     refuse_two_answers(as_json, output)
+
+    from dataclasses import replace
 
     import numpy as np
 
@@ -166,7 +192,10 @@ def fit(
         learned = learn(data, learner, np.random.default_rng(seed))
         if n_resamples is not None and "interrupted" not in learned.fit.diagnostics:
             learned = _resampled(learned, learner, n_resamples, np.random.default_rng(seed), n_jobs or ALL_CORES)
-    give_model(learned.fit.document(), output, as_json=as_json, force=force)
+    named = _named(learned.fit, output, names_from)
+    words = {"sensors": sensors_are, "sources": sources_are, "rows": rows_are}
+    named = replace(named, nouns=named.nouns.with_changes(words))
+    give_model(named.document(), output, as_json=as_json, force=force)
     if learned.diagnosis.verdict in ("doubtful", "misfit"):
         note(f"warning: {learned.diagnosis.sentences()[0]}")
     if "interrupted" in learned.fit.diagnostics:
@@ -185,6 +214,30 @@ def _method(name: str, settings: dict[str, Any], n_jobs: int) -> Method:
         false_alarm, miss = given["noise"][0], given["noise"][-1]
         given["noise"] = Noise(false_alarm, miss)
     return method_named(name, spelled=lambda setting: SPELLED[setting], n_jobs=n_jobs, **given)
+
+
+def _named(fit: Fit, output: str | None, names_from: str | None) -> Fit:
+    """The fit with the names that the user gave to sources of an earlier model with nearly the same sensors."""
+    from pathlib import Path
+
+    from bica.cli.screen import note
+    from bica.errors import ModelFileError
+    from bica.model.fit import Fit
+
+    if names_from is not None:
+        return fit.with_names_of(Fit.load(names_from))
+    if output in (None, "-") or not Path(output).is_file():
+        return fit
+    try:
+        earlier = Fit.load(output)
+    except ModelFileError:  # some other file, which is replaced as the user asked
+        return fit
+    named = fit.with_names_of(earlier)
+    n_kept = sum(name is not None for name in named.model.names) - sum(name is not None for name in fit.model.names)
+    if any(earlier.model.names):
+        n_named = sum(name is not None for name in earlier.model.names)
+        note(f"{n_kept} of {n_named} names kept from the earlier {output}")
+    return named
 
 
 def _resampled(learned: Learned, learner: Method, n_resamples: int, rng: np.random.Generator, n_jobs: int) -> Learned:

@@ -1,8 +1,9 @@
 """A model and its diagnosis as a table on the terminal, straight from the plain values of the model file."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich import box
 from rich.console import Console
@@ -11,9 +12,10 @@ from rich.text import Text
 
 from bica.cli.options import write_file
 from bica.cli.screen import note, screen_for
+from bica.errors import SettingError
 from bica.model.files import ModelDocument, Rate, document_text
 from bica.output import free_name
-from bica.text import counted, folded, harmless, verdict_words
+from bica.text import USUAL_NOUNS, Nouns, counted, counted_as, folded, harmless, verdict_words
 
 STYLES = {"misfit": "bold red", "doubtful": "bold yellow", "fits": "bold green"}
 
@@ -42,7 +44,10 @@ def saved_diagnosis(fitted: Mapping[str, Any]) -> Mapping[str, Any]:
     return diagnosis if isinstance(diagnosis, Mapping) and isinstance(diagnosis.get("verdict"), str) else {}
 
 
+TOP = 20  # sources: a screenful
+Sort = Literal["probability", "size", "support"]
 SENSORS_SHOWN = 24  # of a source
+FEW, SENSORS_OF_MANY = 8, 8  # beyond so many sources, each shows fewer of its sensors
 NAME_WIDTH = 24  # characters
 SOURCES_SHOWN = 5  # of those that the order of the rows added or dropped
 
@@ -69,14 +74,56 @@ def _place_of(document: ModelDocument, output: str) -> str:
     return str(free_name(output, "unfinished")) if interrupted and Path(output).is_file() else output
 
 
-def show_model(screen: Console, document: ModelDocument, *, full: bool = False) -> None:
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which sources are shown, and in which order."""
+
+    top: int | None = TOP  # at most so many; None: all
+    sort: Sort = "probability"
+    sensor: str | None = None  # those that drive this one
+    min_size: int = 1  # sensors, at least
+    search: str = ""  # a part of the name of the source or of one of its sensors
+
+    def places(self, document: ModelDocument) -> list[int]:
+        """The places of all sources that meet the choice, in its order; ``top`` is not applied yet."""
+        if self.sensor is not None and self.sensor not in document.sensors:
+            raise SettingError(f"there is no {document.nouns.sensor[0]} {self.sensor!r} in the model")
+        support = _entry(document.fitted, "diagnostics", "bootstrap", "support")
+        if self.sort == "support" and not any(support_words(document)):
+            raise SettingError("the model has no support to sort by; `bica fit --bootstrap 100` finds it")
+        values: Sequence[float] = {
+            "probability": [source.probability for source in document.sources],
+            "size": [len(source.sensors) for source in document.sources],
+            "support": support,
+        }[self.sort]
+        found = [place for place in range(len(document.sources)) if self._meets(document, place)]
+        # a model file need not be in order of probability: without a wish, its own order stays
+        return found if self == Choice() else sorted(found, key=lambda place: (-values[place], place))
+
+    def _meets(self, document: ModelDocument, place: int) -> bool:
+        source = document.sources[place]
+        sensors = [document.sensors[i] for i in source.sensors]
+        texts = [source.name or f"source{place + 1}", *sensors]
+        return (
+            len(sensors) >= self.min_size
+            and (self.sensor is None or self.sensor in sensors)
+            and any(self.search.casefold() in text.casefold() for text in texts)
+        )
+
+
+def show_model(screen: Console, document: ModelDocument, *, full: bool = False, choice: Choice | None = None) -> None:
     """Print the sources with their sensors, then the noise, how the model was found and whether it fits."""
-    sources, sensors = counted(len(document.sources), "source"), counted(len(document.sensors), "sensor")
+    nouns, choice = document.nouns, choice or Choice()
+    sources, sensors = counted_as(len(document.sources), nouns.source), counted_as(len(document.sensors), nouns.sensor)
     screen.print(Text(f"{sources} behind {sensors}", style="bold"))
-    if document.sources:
-        screen.print(source_table(document, full=full))
+    places = choice.places(document)
+    shown = places if full else places[: choice.top]
+    if shown:
+        screen.print(source_table(document, shown, full=full))
+    if len(shown) < len(document.sources):
+        screen.print(Text(left_out_words(document, len(shown), len(places))))
     screen.print(Text(f"noise: {noise_words(document.false_alarm, document.miss)}{noise_interval(document.fitted)}"))
-    screen.print(Text(harmless(fitted_words(document.fitted))))
+    screen.print(Text(harmless(fitted_words(document.fitted, nouns))))
     order = order_words(document.fitted)
     if order:
         screen.print(Text(harmless(order)))
@@ -87,7 +134,16 @@ def show_model(screen: Console, document: ModelDocument, *, full: bool = False) 
         show_verdict(screen, diagnosis)
 
 
-def source_table(document: ModelDocument, *, full: bool) -> Table:
+def left_out_words(document: ModelDocument, n_shown: int, n_found: int) -> str:
+    """What is not on the screen, and how to see it."""
+    total, sources = len(document.sources), document.nouns.source[1]
+    if n_shown == n_found:
+        return f"{n_shown} of {total} {sources} chosen"
+    chosen = "" if n_found == total else f", chosen from {total}"
+    return f"{n_shown} of {n_found} {sources} shown{chosen}; --top {n_found} shows all, --full also every sensor"
+
+
+def source_table(document: ModelDocument, places: Sequence[int], *, full: bool) -> Table:
     """One line per source; with the interval if there is an error, and the support if there was a bootstrap."""
     columns = {
         "probability": [number(source.probability) for source in document.sources],
@@ -95,14 +151,16 @@ def source_table(document: ModelDocument, *, full: bool) -> Table:
         "support": support_words(document),
     }
     shown = {title: cells for title, cells in columns.items() if any(cells)}
-    table = plain_table("source")
+    table = plain_table(document.nouns.source[0])
     for title in shown:
         table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("sensors", overflow="fold")
-    for place, source in enumerate(document.sources):
+    table.add_column(document.nouns.sensor[1], overflow="fold")
+    at_most = SENSORS_SHOWN if len(places) <= FEW else SENSORS_OF_MANY
+    for place in places:
+        source = document.sources[place]
         name, sensors = source.name or f"source{place + 1}", [document.sensors[i] for i in source.sensors]
         cells = [cells[place] for cells in shown.values()]
-        table.add_row(Text(harmless(name)), *cells, sensor_list(sensors, full=full))
+        table.add_row(Text(harmless(name)), *cells, sensor_list(sensors, full=full, at_most=at_most))
     return table
 
 
@@ -152,9 +210,9 @@ def plain_table(first_column: str) -> Table:
     return table
 
 
-def sensor_list(names: Sequence[str], *, full: bool = False) -> Text:
+def sensor_list(names: Sequence[str], *, full: bool = False, at_most: int = SENSORS_SHOWN) -> Text:
     """The sensors of one source; only the first ones if there are many, unless ``full``."""
-    return Text(folded([harmless(name) for name in names], len(names) if full else SENSORS_SHOWN))
+    return Text(folded([harmless(name) for name in names], len(names) if full else at_most))
 
 
 def number(value: float) -> str:
@@ -204,7 +262,7 @@ def _source_list(sources: Sequence[Any]) -> str:
     return "; ".join([*names[:SOURCES_SHOWN], *(["..."] if len(names) > SOURCES_SHOWN else [])])
 
 
-def fitted_words(fitted: Mapping[str, Any]) -> str:
+def fitted_words(fitted: Mapping[str, Any], nouns: Nouns = USUAL_NOUNS) -> str:
     """How the model was found, as far as the file says.
 
     >>> fitted_words({"method": "findbica", "n_samples": 5000, "converged": True})
@@ -215,7 +273,7 @@ def fitted_words(fitted: Mapping[str, Any]) -> str:
     words = f"learned by {fitted.get('method') or 'an unnamed method'}"
     n_samples, log_likelihood = fitted.get("n_samples"), fitted.get("log_likelihood")
     if n_samples is not None:
-        words += f" from {counted(n_samples, 'row')}"
+        words += f" from {counted_as(n_samples, nouns.row)}"
     if log_likelihood is not None:  # the file writes minus infinity as text
         words += f", log-likelihood {float(log_likelihood):.7g}"
     return words if fitted.get("converged") is not False else f"{words}; it had not settled when it stopped"
