@@ -7,8 +7,9 @@ import pytest
 
 from bica import BICA, OrMixture
 from bica.cli.app import app
-from bica.cli.commands.fit import SPELLED
+from bica.cli.commands.fit import METHOD_NAMES, SPELLED
 from bica.methods import METHODS, settings_of
+from bica.report import report_of
 
 COMMAND_ONLY = {  # what belongs to a terminal and to files
     "table": "X, the argument of fit",
@@ -17,6 +18,7 @@ COMMAND_ONLY = {  # what belongs to a terminal and to files
     "force": "save(path, overwrite=True)",
     "as_json": "attributes are plain values already",
     "weights": "sample_weight of fit",
+    "picture": "plot_matrix(), plot_activity(rows)",
     "n_resamples": "bootstrap(n_resamples)",
 }
 NAMES = {"random_state": "seed", "row": "on"}  # Python's name, and the option's where it differs
@@ -24,9 +26,16 @@ PYTHON_ONLY = {
     "fit": {"verbose": "the command line always shows how far it is"},
     "decode": {"rows": "TABLE, the argument of the command"},
     "explain": {},
+    "report": {"sample_weight": "--weights", "origin": "the names of the files"},
 }
 OF_COMMAND = {
-    "fit": {},
+    "fit": {
+        "names_from": "fit_.with_names_of(earlier); fitting again keeps names anyway",
+        "sensors_are": "report(sensors_are=...)",
+        "sources_are": "report(sources_are=...)",
+        "rows_are": "report(rows_are=...)",
+    },
+    "report": {},
     "decode": {
         "binarize": "BICA(binarize=...); rows given to a model are binary",
         "temporal": "BICA.from_model(model, temporal=True).transform",
@@ -34,7 +43,7 @@ OF_COMMAND = {
     },
     "explain": {"off": "a cell that is 0", "unknown": "a cell that is missing", "rest": "a row has all its cells"},
 }
-FACES = {"fit": BICA.__init__, "decode": OrMixture.decode, "explain": OrMixture.explain}
+FACES = {"fit": BICA.__init__, "decode": OrMixture.decode, "explain": OrMixture.explain, "report": report_of}
 
 
 def options_of(command: str) -> set[str]:
@@ -70,6 +79,10 @@ def test_every_setting_that_a_method_may_refuse_is_spelled_as_an_option():
         flags = {flag for parameter in app.get_command(context, "fit").params for flag in parameter.opts}
     assert set(SPELLED.values()) <= flags
     assert SPELLED.keys() <= {setting for name in METHODS for setting in settings_of(name)}
+
+
+def test_the_methods_that_are_completed_are_those_that_exist():
+    assert list(METHOD_NAMES) == list(METHODS)
 
 
 def test_a_refusal_speaks_the_language_of_the_command_line(tmp_path):

@@ -309,7 +309,7 @@ class OrMixture:
         """A short id of every source, which depends on nothing but its sensors.
 
         >>> OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "hall"]).source_ids()
-        ('bbbe3d7f', '2afc0207')
+        ('7f66ade6', '2afc0207')
         """
         return tuple(map(source_id, self._sensor_sets()))
 

@@ -337,7 +337,7 @@ class _Story:
                     "n_patterns": view.n_others,
                 },
                 "n_rows": view.n_rows,
-                "exact": view.exact,
+                "n_draws": view.n_draws,
                 "masked": view.masked,
             },
             "pairs": _pair_content(pairs),

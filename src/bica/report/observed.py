@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import all_observed, n_words, unpacked
+from bica.data.chunks import all_observed, n_words, packed, unpacked
 from bica.data.columns import places_of
 from bica.data.pairs import PairCounts
 from bica.data.patterns import PatternCounts
@@ -23,6 +23,8 @@ from bica.diagnose.goodness import binomial_tails, both_on, signed_deviance, str
 from bica.diagnose.table import PAIR_LIMIT
 from bica.errors import DataError
 from bica.invert.decode import decode
+from bica.invert.elimination import Elimination
+from bica.invert.groups import groups_of
 from bica.invert.posterior import log_probability
 from bica.invert.temporal.decode import decode_in_time
 from bica.kernels.bits import Words
@@ -33,8 +35,8 @@ Vector = NDArray[np.float64]
 SMALL = 5  # rows; smaller counts of patterns are not told apart
 TOP = 24  # patterns and pairs that are listed
 LATTICE = 16  # sensors up to which the patterns that the model expects most are found among all
-CHEAP_CELLS = 160_000  # of a mixing matrix up to which all listed patterns are summed in a few seconds
-FEWEST = 4  # patterns, however large the model
+CHEAP_CELLS, CHEAP_STATES = 250_000, 1 << 15  # of a mixing matrix and of a sum, up to which it takes a moment
+FEWEST_DRAWS, MOST_DRAWS, DRAWN_CELLS, DRAWN_AT_ONCE, SEED = 4000, 100_000, 20_000_000, 4000, 0  # of a simulation
 LEVEL = 0.05  # of a pair that differs by more than chance, corrected for all of them
 MOST_BINS = 160  # of activity over time
 ROWS_LISTED = 500
@@ -58,10 +60,10 @@ class PatternView:
 
     on: NDArray[np.bool_]  # (n_patterns, n_sensors)
     observed: Vector  # (n_patterns,), rows
-    expected: Vector  # (n_patterns,), rows; lower bounds unless exact
+    expected: Vector  # (n_patterns,), rows
     n_rows: float  # without missing cells
     n_others: int  # distinct patterns that were observed and are not listed
-    exact: bool
+    n_draws: int  # simulated rows from which the expected ones were estimated; 0 if they are exact
     masked: bool  # whether patterns of few rows were left among the others
 
     @property
@@ -78,8 +80,8 @@ class PatternView:
     def of(cls, model: OrMixture, counts: PatternCounts, *, top: int = TOP, small: int = SMALL) -> PatternView:
         """The ``top`` patterns by rows, observed or expected; those of fewer than ``small`` rows stay among the others.
 
-        Beyond 16 sensors, of the patterns that nobody observed only that of silence is considered; and where a sum over
-        all activities takes long, fewer patterns are listed.
+        Beyond 16 sensors, of the patterns that nobody observed only that of silence is considered; and where the sum over
+        all activities takes long, what is expected is estimated from simulated rows.
 
         >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
         >>> view = PatternView.of(model, PatternCounts.of([[0, 0]] * 40 + [[1, 0]] * 10 + [[1, 1]] * 49 + [[0, 1]]))
@@ -87,10 +89,10 @@ class PatternView:
         (array([49., 40., 10.]), array([50., 40., 10.]), 1.0)
         """
         whole = _complete(counts)
-        top = max(FEWEST, min(top, top * CHEAP_CELLS // max(1, model.mixing.size)))
         words = np.unique(np.vstack([_frequent(whole, top, small), _expected_words(model, top)]), axis=0)
-        log_p = log_probability(model, words, np.broadcast_to(all_observed(model.n_sensors), words.shape))
-        expected, observed = whole.n_samples * np.exp(log_p.value), _weights_of(whole, words)
+        n_draws = 0 if _sums_quickly(model) else max(FEWEST_DRAWS, min(MOST_DRAWS, DRAWN_CELLS // model.n_sensors))
+        chance = _simulated(model, words, n_draws) if n_draws else _summed(model, words)
+        expected, observed = whole.n_samples * chance, _weights_of(whole, words)
         listed = (observed >= small) | ((observed == 0) & (expected >= small))
         order = np.lexsort([*words.T, -expected, -np.maximum(observed, expected)])
         chosen = order[listed[order]][:top]
@@ -102,7 +104,7 @@ class PatternView:
             expected[chosen],
             whole.n_samples,
             len(whole.weights) - n_seen,
-            bool(log_p.exact.all()),
+            n_draws,
             few and small > 1,
         )
 
@@ -113,6 +115,30 @@ def _complete(counts: PatternCounts) -> PatternCounts:
         return counts
     whole = (counts.observed == all_observed(counts.n_sensors)).all(axis=1)
     return PatternCounts(counts.patterns[whole], counts.weights[whole], counts.sensors)
+
+
+def _sums_quickly(model: OrMixture) -> bool:
+    """Whether the probability of a row can be summed over all activities in a moment."""
+    if model.mixing.size > CHEAP_CELLS:
+        return False
+    groups = [group for group in groups_of(model) if group.sensors.size > LATTICE and group.mixing.any()]
+    return all(Elimination(group).n_states(CHEAP_STATES) is not None for group in groups)
+
+
+def _summed(model: OrMixture, words: Words) -> Vector:
+    seen = np.broadcast_to(all_observed(model.n_sensors), words.shape)
+    chance: Vector = np.exp(log_probability(model, words, seen).value)
+    return chance
+
+
+def _simulated(model: OrMixture, words: Words, n_draws: int) -> Vector:
+    """The share of ``n_draws`` simulated rows with each pattern; the seed is fixed."""
+    rng, found, left = np.random.default_rng(SEED), np.zeros(len(words)), n_draws
+    while left > 0:
+        drawn = packed(np.ascontiguousarray(model.sample(min(left, DRAWN_AT_ONCE), rng)))
+        found += [(drawn == word).all(axis=1).sum() for word in words]
+        left -= len(drawn)
+    return found / n_draws
 
 
 def _frequent(counts: PatternCounts, n: int, small: int) -> Words:

@@ -32,7 +32,8 @@ def need_drawing() -> None:
         raise MissingExtraError('pictures need two more packages; install them with: pip install "bica[report]"')
 
 
-FORMATS = (".png", ".svg", ".pdf", ".html")
+FORMATS = (".png", ".svg", ".html")  # that experiments write
+ENDINGS = (*FORMATS, ".pdf")
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>bica</title></head>
 <body><div id="picture"></div>
@@ -62,8 +63,8 @@ def save_picture(chart: altair.TopLevelMixin, path: str | Path, *, overwrite: bo
 
 def check_picture(path: str | Path) -> None:
     """Refuse a picture before the work: an ending that cannot be written, or missing packages."""
-    if Path(path).suffix.lower() not in FORMATS:
-        raise SettingError(f"a picture is written as {', '.join(FORMATS)}, but {path} ends otherwise")
+    if Path(path).suffix.lower() not in ENDINGS:
+        raise SettingError(f"a picture is written as {', '.join(ENDINGS)}, but {path} ends otherwise")
     need_drawing()
 
 
@@ -83,7 +84,7 @@ def picture_bytes(chart: altair.TopLevelMixin, ending: str) -> bytes:
         return document.getvalue()
     if ending == ".html":
         return _page(chart).encode()
-    raise SettingError(f"a picture is written as {', '.join(FORMATS)}, but the name ends in {ending!r}")
+    raise SettingError(f"a picture is written as {', '.join(ENDINGS)}, but the name ends in {ending!r}")
 
 
 def _page(chart: altair.TopLevelMixin) -> str:

@@ -87,6 +87,7 @@ def _draw(document: ModelDocument, places: list[int], picture: str, force: bool)
             content: str | bytes = fit.report(origin=Path(picture).stem).html
         else:
             check_picture(picture)
-            content = picture_bytes(fit.model.pick(places).plot_matrix(), ending)
+            named = fit.model.with_names(fit.model.source_names())  # which keep their numbers when some are left out
+            content = picture_bytes(named.pick(places).plot_matrix(), ending)
     write_file(picture, content, force)
     note(f"picture: {picture}")

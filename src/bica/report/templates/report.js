@@ -404,12 +404,12 @@
   // ---- patterns -------------------------------------------------------------------------------------------------------
   const DOTS = 26; // sensors that are drawn as dots; more are named
   function patternSection() {
-    const { list: patterns, other, n_rows: n, exact, masked } = data.patterns;
+    const { list: patterns, other, n_rows: n, n_draws: draws, masked } = data.patterns;
     const used = data.order.sensors.filter((i) => patterns.some((pattern) => pattern.on.includes(i)));
     const asDots = used.length <= DOTS && (place("report").clientWidth || 900) > 40 + used.length * 17 + 260;
     const sizes = patterns.map((pattern) => Math.max(pattern.observed ?? 0, pattern.expected)).sort((a, b) => b - a);
     const limit = sizes.length > 2 && sizes[0] > 4 * sizes[1] ? sizes[1] * 1.25 : sizes[0] || 1;
-    const atLeast = exact ? "" : "≥ ";
+    const told = (expected) => (draws && expected < n / draws ? `< ${count(n / draws)}` : count(expected));
     const line = (label, observed, expected, quiet = false) => {
       const top = Math.max(limit, 1e-9), value = observed ?? 0;
       const bar = make("i"), mark = make("b");
@@ -418,7 +418,7 @@
       return make("tr", {}, make("td", { class: "wide" }, label),
         make("td", { class: "wide" }, quiet ? null : make("div", { class: `bar${value > top ? " cut" : ""}`, "aria-hidden": "true" }, bar, expected > top && value > top ? null : mark)),
         make("td", { class: "num" }, observed === null ? `< ${data.small}` : count(observed)),
-        make("td", { class: "num" }, `${atLeast}${count(expected)}`));
+        make("td", { class: "num" }, told(expected)));
     };
     const label = (pattern) => {
       if (!pattern.on.length) return make("span", { class: asDots ? "dots" : "" }, asDots ? used.map(() => make("i")) : `every ${words.sensor[0]} is quiet`, asDots ? make("span", { class: "unseen" }, "all quiet") : null);
@@ -433,9 +433,9 @@
       make("table", { class: `cards patterns${asDots ? "" : " named"}` }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, heads), make("th", { scope: "col" }, make("span", { class: "unseen" }, "bar")), make("th", { scope: "col", class: "num" }, "Observed"), make("th", { scope: "col", class: "num" }, "Expected"))),
         make("tbody", {}, patterns.map((pattern) => line(label(pattern), pattern.observed, pattern.expected)),
           make("tr", {}, make("td", { class: "wide", colspan: 2 }, make("span", { class: "small" }, `everything else: ${count(other.n_patterns)} more distinct patterns were observed`)),
-            make("td", { class: "num" }, count(other.observed)), make("td", { class: "num" }, `${exact ? "" : "≤ "}${count(other.expected)}`)))),
+            make("td", { class: "num" }, count(other.observed)), make("td", { class: "num" }, count(other.expected))))),
       masked ? make("p", { class: "small" }, `Patterns of fewer than ${data.small} ${words.row[1]} are not listed, so that nobody can be recognised; they are counted under “everything else”.`) : null,
-      exact ? null : make("p", { class: "small" }, "The model is too large for exact sums; the expected numbers are lower bounds."));
+      draws ? make("p", { class: "small" }, `The model is too large for exact sums; the expected numbers are estimated from ${count(draws)} simulated ${words.row[1]}.`) : null);
   }
 
   // ---- fit, noise -----------------------------------------------------------------------------------------------------
