@@ -406,7 +406,7 @@
   function patternSection() {
     const { list: patterns, other, n_rows: n, n_draws: draws, masked } = data.patterns;
     const used = data.order.sensors.filter((i) => patterns.some((pattern) => pattern.on.includes(i)));
-    const asDots = used.length <= DOTS && (place("report").clientWidth || 900) > 40 + used.length * 17 + 260;
+    const asDots = used.length > 0 && used.length <= DOTS && (place("report").clientWidth || 900) > 40 + used.length * 17 + 260;
     const sizes = patterns.map((pattern) => Math.max(pattern.observed ?? 0, pattern.expected)).sort((a, b) => b - a);
     const limit = sizes.length > 2 && sizes[0] > 4 * sizes[1] ? sizes[1] * 1.25 : sizes[0] || 1;
     const told = (expected) => (draws && expected < n / draws ? `< ${count(n / draws)}` : count(expected));
