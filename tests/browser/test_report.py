@@ -61,7 +61,10 @@ def test_every_size_is_drawn_on_every_screen(visit, reports, n, width, dark):
 def test_the_story_is_told_in_order(visit, reports):
     page = visit(reports(30)[0]).page
     sections = page.evaluate("[...document.querySelectorAll('section')].map((part) => part.id)")
-    assert sections == ["verdict", *"sources matrix network patterns fit noise activity rows settings".split()]
+    assert sections == [
+        "verdict",
+        *["sources", "matrix", "network", "patterns", "fit", "noise", "activity", "rows", "settings"],
+    ]
 
 
 class TestSources:
@@ -69,7 +72,9 @@ class TestSources:
         path, fit = reports(200)
         page = visit(path).page
         page.fill("#search", "x17")
-        reached = [j for j, s in enumerate(fit.document().sources) if any("x17" in fit.model.sensors[i] for i in s.sensors)]
+        reached = [
+            j for j, s in enumerate(fit.document().sources) if any("x17" in fit.model.sensors[i] for i in s.sensors)
+        ]
         assert sorted(names(page)) == sorted(f"source{j + 1}" for j in reached)
         page.fill("#search", fit.model.source_ids()[41])
         assert names(page) == ["source42"]

@@ -90,3 +90,21 @@ def test_the_shell_completes_commands(run):
     assert sorted(shown.stdout.split()) == [
         f"plain,{name}" for name in ("score", "show", "simulate", "slots", "spectrum")
     ]
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("fti", "fit"), ("shwo", "show"), ("Fit", "fit"), ("reprot", "report")])
+def test_a_mistyped_command_is_guessed(run, typed, meant):
+    done = run(typed, "table.csv")
+    assert done.exit_code == 2
+    assert f"No such command {typed!r}; did you mean {meant}?" in done.stderr
+
+
+def test_an_unlikely_command_is_not_guessed(run):
+    assert "did you mean" not in run("xyzzy").stderr
+
+
+def test_method_names_are_completed(run, monkeypatch):
+    from click.shell_completion import ShellComplete
+
+    found = ShellComplete(app, {}, "bica", "_BICA_COMPLETE").get_completions(["fit", "--method"], "gre")
+    assert [item.value for item in found] == ["grecond", "grecond-essential"]

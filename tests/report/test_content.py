@@ -154,14 +154,19 @@ class TestPrivacy:
     @pytest.mark.parametrize("more", [{}, {"with_rows": True}, {"title": "a report"}])
     def test_no_name_is_in_any_byte_of_an_anonymous_report(self, table, more):
         secrets = ["Frau Müller", "HIV+ Zürich", "<Ward 7>", "naïve & co"]
-        model = OrMixture(MODEL.mixing, MODEL.probability, MODEL.noise, sensors=secrets, names=["Dr. Geheim", None, "Q"])
-        learned = BICA().fit(ROWS_OF(secrets)).name_sources({"source1": "Dr. Geheim"})
-        skewed = {"diagnosis": {"verdict": "misfit", "reasons": [f"{secrets[0]}: on too often"]}, **learned.diagnostics_}
+        model = OrMixture(
+            MODEL.mixing, MODEL.probability, MODEL.noise, sensors=secrets, names=["Dr. Geheim", None, "Q"]
+        )
+        learned = BICA().fit(rows_of(secrets)).name_sources({"source1": "Dr. Geheim"})
+        skewed = {
+            "diagnosis": {"verdict": "misfit", "reasons": [f"{secrets[0]}: on too often"]},
+            **learned.diagnostics_,
+        }
         skewed |= {"in_time": {"added": [[secrets[1]]], "dropped": []}, "settings": {"known": str(secrets)}}
         fit = Fit(model, method="likelihood", n_samples=2000, diagnostics=skewed, probability_error=[0.1, 0.1, 0.1])
         if more.get("with_rows") and not table:
             pytest.skip("rows need a table")
-        page = fit.report(ROWS_OF(secrets) if table else None, anonymise=True, origin="Frau Müller.json", **more).html
+        page = fit.report(rows_of(secrets) if table else None, anonymise=True, origin="Frau Müller.json", **more).html
         for name in [*secrets, "Dr. Geheim", "Müller", "Zürich", "Geheim"]:
             for form in forms(name):
                 assert form not in page.encode(), (name, form)
@@ -174,7 +179,7 @@ class TestPrivacy:
         assert data_of(report_of(model, anonymise=True))["sensors"] == ["column 1", "column 2"]
 
 
-def ROWS_OF(names: list[str]):
+def rows_of(names: list[str]):
     import pandas
 
     return pandas.DataFrame(ROWS.astype(int), columns=names)
@@ -193,7 +198,9 @@ class TestHostileNames:
     @pytest.fixture(scope="class")
     def page(self) -> str:
         n = len(HOSTILE)
-        model = OrMixture(np.eye(n, dtype=bool), np.full(n, 0.1), sensors=HOSTILE, names=[f"{name}x" for name in HOSTILE])
+        model = OrMixture(
+            np.eye(n, dtype=bool), np.full(n, 0.1), sensors=HOSTILE, names=[f"{name}x" for name in HOSTILE]
+        )
         return model.report(model.sample(200, np.random.default_rng(0)), title=HOSTILE[0]).html
 
     def test_the_page_has_our_elements_only(self, page):
@@ -291,7 +298,9 @@ class TestOrder:
         mixing = np.kron(np.eye(3), np.ones((2, 2))).astype(bool)
         shuffled = mixing[[0, 2, 4, 1, 3, 5]]
         _, sensors = matrix_order(shuffled)
-        assert {frozenset(sensors[k : k + 2]) for k in (0, 2, 4)} == {frozenset(pair) for pair in ((0, 3), (1, 4), (2, 5))}
+        assert {frozenset(sensors[k : k + 2]) for k in (0, 2, 4)} == {
+            frozenset(pair) for pair in ((0, 3), (1, 4), (2, 5))
+        }
 
 
 @pytest.mark.slow

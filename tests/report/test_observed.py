@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from bica import Noise, OrMixture
 from bica.data.patterns import PatternCounts
+from bica.data.rows import Rows
 from bica.errors import DataError
 from bica.model.fit import Fit
 from bica.report.observed import ActivityView, PairView, PatternView, counts_for, decoded
-from bica.data.rows import Rows
 
 MODEL = OrMixture(
     [[1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1]], [0.2, 0.3, 0.1], Noise(0.01, 0.05), sensors=["a", "b", "c", "d"]

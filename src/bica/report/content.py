@@ -390,7 +390,7 @@ class _Story:
         times = None if evidence.times is None else np.asarray(evidence.times)
         listed = [
             {
-                "label": str(i + 1) if times is None else str(times[i]),
+                "label": str(i + 1) if times is None else harmless(str(times[i])).replace("T", " "),
                 "on": np.flatnonzero(row == 1).tolist(),
                 "sources": np.flatnonzero(evidence.activity[i]).tolist() if evidence.feasible[i] else None,
             }
@@ -422,8 +422,8 @@ class _Story:
         if self.fit.method == "given":
             return []
         return [
-            f"bica fit TABLE --method {self.fit.method} -o model.json",
-            "bica report model.json TABLE -o report.html",
+            f"bica fit TABLE --method {self.fit.method} -o MODEL",
+            "bica report MODEL TABLE -o report.html",
         ]
 
 

@@ -80,7 +80,7 @@ class PatternView:
     def of(cls, model: OrMixture, counts: PatternCounts, *, top: int = TOP, small: int = SMALL) -> PatternView:
         """The ``top`` patterns by rows, observed or expected; those of fewer than ``small`` rows stay among the others.
 
-        Beyond 16 sensors, of the patterns that nobody observed only that of silence is considered; and where the sum over
+        Beyond 16 sensors, of the patterns that nobody observed only that of silence is considered. Where the sum over
         all activities takes long, what is expected is estimated from simulated rows.
 
         >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])

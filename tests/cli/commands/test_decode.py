@@ -12,7 +12,7 @@ from bica.errors import OutputError
 from bica.invert.decode import decode
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
-from tests.cli.conftest import shell
+from tests.cli.conftest import shell, write_model
 
 ROWS = np.array([[1, 1, 0], [0, 0, 1], [1, 0, 0], [0, 0, 0], [1, 0, 1]])
 MODEL = OrMixture([[1, 0], [1, 0], [0, 1]], [0.25, 0.1], sensors=["hall", "door", "yard"], names=["fire", "cat"])
@@ -150,3 +150,15 @@ def test_one_source_without_an_answer_is_still_a_row():
 def test_it_works_in_a_process_of_its_own(files):
     shown = shell("decode", *files, "-o", "-")
     assert shown.stdout == "fire,cat\n1,0\n0,1\n,\n0,0\n,\n"
+
+
+def test_the_activity_is_drawn(run, tmp_path):
+    model = write_model(tmp_path / "m.json")
+    (tmp_path / "t.csv").write_text("hall,door,yard\n" + "1,1,0\n0,0,1\n" * 50)
+    done = run("decode", model, tmp_path / "t.csv", "-o", tmp_path / "a.csv", "--picture", tmp_path / "a.svg")
+    assert done.exit_code == 0, done.stderr
+    picture = (tmp_path / "a.svg").read_text()
+    assert picture.startswith("<svg")
+    assert "cat" in picture
+    assert run("decode", model, tmp_path / "t.csv", "-o", tmp_path / "b.csv", "--picture", "a.bmp").exit_code == 2
+    assert not (tmp_path / "b.csv").exists()

@@ -153,3 +153,90 @@ def test_a_file_that_is_no_model_is_refused(run, tmp_path, content, complaint):
 def test_a_missing_file_and_a_folder_are_refused(run, tmp_path):
     assert run("show", tmp_path / "none.json").exit_code == 3
     assert run("show", tmp_path).exit_code == 3
+
+
+def large(n: int, **changes: object) -> dict:
+    """A model of n sources; source k has k % 4 + 1 sensors."""
+    sensors = [f"s{i}" for i in range(n + 4)]
+    sources = [{"sensors": sensors[k : k + 1 + k % 4], "probability": (n - k) / (2 * n)} for k in range(n)]
+    support = [(k * 7 % n) / n for k in range(n)]
+    fitted = {"method": "likelihood", "diagnostics": {"bootstrap": {"support": support}}}
+    return {"sensors": sensors, "sources": sources, "fitted": fitted} | changes
+
+
+def shown_sources(text: str) -> list[str]:
+    return [line.split()[0] for line in text.splitlines() if line.startswith(" source") and "probability" not in line]
+
+
+class TestChoosing:
+    @pytest.fixture
+    def model(self, tmp_path):
+        return write_model(tmp_path / "m.json", **large(133))
+
+    def test_a_screenful_is_shown_with_what_was_left_out(self, run, model):
+        shown = run("show", model).stdout
+        assert shown_sources(shown) == [f"source{k + 1}" for k in range(20)]
+        assert "20 of 133 sources shown; --top 133 shows all" in shown
+        assert len(shown.splitlines()) < 50
+
+    def test_full_lists_everything(self, run, model):
+        assert len(shown_sources(run("show", model, "--full").stdout)) == 133
+
+    def test_sorting(self, run, model):
+        by_size = shown_sources(run("show", model, "--sort", "size", "--top", "3").stdout)
+        assert by_size == ["source4", "source8", "source12"]
+        support = large(133)["fitted"]["diagnostics"]["bootstrap"]["support"]
+        best = sorted(range(133), key=lambda k: -support[k])[:3]
+        by_support = shown_sources(run("show", model, "--sort", "support", "--top", "3").stdout)
+        assert by_support == [f"source{k + 1}" for k in best]
+
+    def test_sorting_by_a_support_that_is_not_there_is_refused(self, run, tmp_path):
+        done = run("show", write_model(tmp_path / "n.json"), "--sort", "support")
+        assert done.exit_code == 2
+        assert "bootstrap" in done.stderr
+
+    def test_filters_count_what_they_leave(self, run, model):
+        shown = run("show", model, "--sensor", "s10").stdout
+        assert set(shown_sources(shown)) == {"source8", "source10", "source11"}
+        assert "3 of 133 sources chosen" in shown
+        assert len(shown_sources(run("show", model, "--min-size", "4", "--top", "999").stdout)) == 33
+        assert shown_sources(run("show", model, "--search", "SOURCE13").stdout)[:2] == ["source13", "source130"]
+        assert "0 of 133 sources chosen" in run("show", model, "--search", "nothing").stdout
+
+    def test_an_unknown_sensor_is_one_sentence(self, run, model):
+        done = run("show", model, "--sensor", "s999")
+        assert done.exit_code == 2
+        assert "there is no sensor 's999' in the model" in done.stderr
+
+    def test_json_is_always_whole(self, run, model):
+        assert len(json.loads(run("show", model, "--json").stdout)["sources"]) == 133
+        assert run("show", model, "--json", "--top", "5").exit_code == 2
+
+
+class TestPictures:
+    @pytest.mark.parametrize(("ending", "start"), [("png", b"\x89PNG"), ("svg", b"<svg"), ("pdf", b"%PDF")])
+    def test_a_picture_of_the_kind_that_its_name_asks_for(self, run, model_file, tmp_path, ending, start):
+        done = run("show", model_file, "--picture", tmp_path / f"p.{ending}")
+        assert done.exit_code == 0
+        assert (tmp_path / f"p.{ending}").read_bytes().startswith(start)
+        assert "2 sources behind 3 sensors" in done.stdout
+
+    def test_a_page_is_the_report_of_the_model(self, run, model_file, tmp_path):
+        assert run("show", model_file, "--picture", tmp_path / "p.html").exit_code == 0
+        assert "bica-data" in (tmp_path / "p.html").read_text()
+
+    def test_chosen_sources_keep_their_numbers(self, run, tmp_path):
+        model = write_model(tmp_path / "m.json", **large(40))
+        run("show", model, "--search", "source40", "--picture", tmp_path / "p.svg")
+        assert "source40" in (tmp_path / "p.svg").read_text()
+        assert "source1<" not in (tmp_path / "p.svg").read_text()
+
+    def test_a_large_model_is_drawn_in_a_moment(self, run, tmp_path):
+        model = write_model(tmp_path / "m.json", **large(300))
+        assert run("show", model, "--picture", tmp_path / "p.png").exit_code == 0
+
+    def test_another_ending_and_an_existing_file_are_refused(self, run, model_file, tmp_path):
+        assert run("show", model_file, "--picture", tmp_path / "p.bmp").exit_code == 2
+        (tmp_path / "p.png").write_text("mine")
+        assert run("show", model_file, "--picture", tmp_path / "p.png").exit_code == 3
+        assert (tmp_path / "p.png").read_text() == "mine"

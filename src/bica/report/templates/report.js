@@ -218,11 +218,11 @@
       const roomy = columns.length <= 60;
       left = lines.length <= 80 ? Math.min(longest * 7.2 + 14, width * 0.34) : 0;
       size = Math.min(24, (width - left - 2) / Math.max(1, columns.length));
-      if (roomy) size = Math.max(size, 15);
+      if (roomy) size = Math.max(size, 10.5);
       const fewest = Math.min(24, Math.max(size, 1));
       height = lines.length <= 80 ? Math.max(15, fewest) : Math.max(Math.min(fewest, 900 / lines.length), 640 / lines.length, 0.7);
       const tallest = Math.max(2, ...sensors.map((name) => Math.min(name.length, 18)));
-      above = size >= 11 ? tallest * 7 + 12 : 0;
+      above = size >= 10 ? tallest * 7 + 12 : 0;
     }
     function paint() {
       measure();
@@ -244,7 +244,7 @@
         const row = linePlace.get(j);
         pen.fillRect(left + column * size, above + row * height, Math.max(size - gap, 1), Math.max(height - gap, 1));
       }));
-      pen.font = "13px system-ui, sans-serif";
+      pen.font = `${size < 13 ? 11.5 : 13}px system-ui, sans-serif`;
       pen.fillStyle = colour("--ink");
       pen.textBaseline = "middle";
       if (left) lines.forEach((j, row) => { pen.textAlign = "right"; pen.fillText(fitted(pen, sources[j].name, left - 12), left - 9, above + (row + 0.5) * height); });
@@ -367,6 +367,7 @@
     return svg;
   }
   function nodeMark(node, x, y, toLeft, room, focus) {
+    const above = x < 20; // no room beside it
     const own = focus && node.kind === focus.kind && node.number === focus.number;
     const label = node.kind === "source" && room > 150 ? `${node.name} · ${node.label}` : node.name;
     const key = `${node.kind}${node.number}`;
@@ -375,7 +376,7 @@
     const group = draw("g", { class: `node${own ? " focus" : ""}`, tabindex: 0, role: "button",
       "aria-label": `${words[node.kind][0]} ${node.name}, ${node.label}; show its neighbours` },
     draw("rect", { class: "ring", x: toLeft ? x - room : x - 10, y: y - 12, width: room + 10, height: 24, rx: 6 }), mark,
-    draw("text", { x: x + (toLeft ? -12 : 12), y: y + 4.5, "text-anchor": toLeft ? "end" : "start" }, cut(label, Math.floor(room / 7.3))), draw("title", {}, `${node.name} (${node.label})`));
+    draw("text", { x: above ? x - 7 : x + (toLeft ? -12 : 12), y: above ? y - 13 : y + 4.5, "text-anchor": toLeft ? "end" : "start" }, cut(label, Math.floor(room / 7.3))), draw("title", {}, `${node.name} (${node.label})`));
     const go = () => { look(node.kind, node.number); networkHome.querySelector(".node.focus")?.focus(); say(networkTitle.textContent); };
     group.addEventListener("click", go);
     group.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); go(); } });
@@ -417,8 +418,8 @@
       mark.style.left = `${Math.min(99, 100 * expected / top)}%`;
       return make("tr", {}, make("td", { class: "wide" }, label),
         make("td", { class: "wide" }, quiet ? null : make("div", { class: `bar${value > top ? " cut" : ""}`, "aria-hidden": "true" }, bar, expected > top && value > top ? null : mark)),
-        make("td", { class: "num" }, observed === null ? `< ${data.small}` : count(observed)),
-        make("td", { class: "num" }, told(expected)));
+        make("td", { class: "num", "data-label": "observed" }, observed === null ? `< ${data.small}` : count(observed)),
+        make("td", { class: "num", "data-label": "expected" }, told(expected)));
     };
     const label = (pattern) => {
       if (!pattern.on.length) return make("span", { class: asDots ? "dots" : "" }, asDots ? used.map(() => make("i")) : `every ${words.sensor[0]} is quiet`, asDots ? make("span", { class: "unseen" }, "all quiet") : null);
@@ -476,7 +477,7 @@
       const cell = (p) => { const bar = make("i"); bar.style.width = `${100 * p / most}%`; return make("td", { class: "num" }, rate(p), make("div", { class: "gauge", "aria-hidden": "true" }, bar)); };
       const write = () => {
         body.replaceChildren(...order.slice(0, shown).map((i) => make("tr", {}, make("td", { class: "name" }, named(sensors[i])),
-          data.observed ? [make("td", { class: "num" }, percent(data.observed.on[i])), make("td", { class: "num" }, percent(data.observed.expected[i]))] : null,
+          data.observed ? [make("td", { class: "num" }, `${(100 * data.observed.on[i]).toFixed(1)} %`), make("td", { class: "num" }, `${(100 * data.observed.expected[i]).toFixed(1)} %`)] : null,
           single ? null : [cell(of(alarms, i)), cell(of(misses, i))], make("td", { class: "num" }, String(reachedBy[i].length)))));
         button.hidden = shown >= sensors.length;
         button.textContent = `Show ${Math.min(200, sensors.length - shown)} more`;
