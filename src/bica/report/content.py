@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -151,6 +152,9 @@ def _anonymous(fit: Fit, nouns: Nouns) -> Fit:
         diagnostics["diagnosis"] = {"verdict": verdict, "reasons": []}
     if "interrupted" in fit.diagnostics:
         diagnostics["interrupted"] = True
+    chosen = fit.diagnostics.get("settings")
+    if isinstance(chosen, Mapping):  # texts and lists may hold names
+        diagnostics["settings"] = {key: value for key, value in chosen.items() if isinstance(value, bool | int | float)}
     renamed = OrMixture(model.mixing, model.probability, model.noise, sensors=sensors, names=names)
     return replace(fit, model=renamed, diagnostics=diagnostics)
 
@@ -410,9 +414,8 @@ class _Story:
         resamples = _entry(fit.diagnostics, "bootstrap", "n_resamples")
         if isinstance(resamples, int):
             facts.append(("Resamples", str(resamples)))
-        chosen = fit.diagnostics.get("settings")
-        if isinstance(chosen, Mapping):
-            facts += [(_big(str(key).replace("_", " ")), harmless(str(value))) for key, value in chosen.items()]
+        for key, value in self._chosen().items():
+            facts.append((_big(key.replace("_", " ")), harmless(str(value))))
         facts.append(
             ("Rows in this page", "yes" if self.settings.with_rows else f"no; counts of {SMALL} rows or more only")
         )
@@ -421,10 +424,22 @@ class _Story:
     def _commands(self) -> list[str]:
         if self.fit.method == "given":
             return []
-        return [
-            f"bica fit TABLE --method {self.fit.method} -o MODEL",
-            "bica report MODEL TABLE -o report.html",
-        ]
+        plain = {key: value for key, value in self._chosen().items() if isinstance(value, bool | int | float | str)}
+        flags = [f"--{OPTIONS.get(key, key.replace('_', '-'))}{_argument(value)}" for key, value in plain.items()]
+        method = self.fit.method.partition(" ")[0]  # "likelihood in time" is likelihood with --temporal
+        words = ["bica fit TABLE", f"--method {method}", *flags, "-o MODEL"]
+        return [harmless(" ".join(words)), "bica report MODEL TABLE -o report.html"]
+
+    def _chosen(self) -> Mapping[str, Any]:
+        chosen = self.fit.diagnostics.get("settings")
+        return chosen if isinstance(chosen, Mapping) else {}
+
+
+OPTIONS = {"n_sources": "sources", "n_resamples": "bootstrap"}  # where they differ from the settings
+
+
+def _argument(value: bool | float | str) -> str:
+    return "" if value is True else f" {shlex.quote(str(value))}"
 
 
 def _pair_content(pairs: PairView) -> dict[str, Any] | None:

@@ -92,3 +92,16 @@ def test_anonymous_reports_hold_no_name(run, model_file, table, tmp_path):
     page = (tmp_path / "r.html").read_bytes()
     for name in (b"hall", b"door", b"yard", b"nights", b"model.json", b'"cat"', b"source2x"):
         assert name not in page
+
+
+def test_the_settings_are_enough_to_do_it_again(run, table, tmp_path):
+    first = ("fit", table, "-o", tmp_path / "m.json", "--min-probability", "0.01", "--seed", "3", "--bootstrap", "4")
+    assert run(*first).exit_code == 0
+    run("report", tmp_path / "m.json", table, "-o", tmp_path / "r.html")
+    command = content(tmp_path / "r.html")["commands"][0]
+    assert command.startswith("bica fit TABLE --method likelihood ")
+    again = [
+        {"TABLE": str(table), "MODEL": str(tmp_path / "again.json")}.get(word, word) for word in command.split()[1:]
+    ]
+    assert run(*again).exit_code == 0
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "m.json").read_bytes()

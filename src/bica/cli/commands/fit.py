@@ -194,7 +194,8 @@ def fit(
             learned = _resampled(learned, learner, n_resamples, np.random.default_rng(seed), n_jobs or ALL_CORES)
     named = _named(learned.fit, output, names_from)
     words = {"sensors": sensors_are, "sources": sources_are, "rows": rows_are}
-    named = replace(named, nouns=named.nouns.with_changes(words))
+    noted = {**named.diagnostics, "settings": _typed(click.get_current_context())}
+    named = replace(named, nouns=named.nouns.with_changes(words), diagnostics=noted)
     give_model(named.document(), output, as_json=as_json, force=force)
     if learned.diagnosis.verdict in ("doubtful", "misfit"):
         note(f"warning: {learned.diagnosis.sentences()[0]}")
@@ -214,6 +215,21 @@ def _method(name: str, settings: dict[str, Any], n_jobs: int) -> Method:
         false_alarm, miss = given["noise"][0], given["noise"][-1]
         given["noise"] = Noise(false_alarm, miss)
     return method_named(name, spelled=lambda setting: SPELLED[setting], n_jobs=n_jobs, **given)
+
+
+NOT_SETTINGS = {"table", "output", "method", "names_from", "sensors_are", "sources_are", "rows_are", "n_jobs", "force"}
+
+
+def _typed(context: click.Context) -> dict[str, Any]:
+    """The settings that the user gave, and the seed: what it takes to learn the same model again."""
+    from click.core import ParameterSource
+
+    given = {
+        name: value
+        for name, value in context.params.items()
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT and name not in {*NOT_SETTINGS, "as_json"}
+    }
+    return given | {"seed": context.params["seed"]}
 
 
 def _named(fit: Fit, output: str | None, names_from: str | None) -> Fit:
