@@ -1,6 +1,6 @@
 """Type every command of the pages in docs again and put what it prints beside it.
 
-python docs/make_screens.py                                  the guide to the commands and all examples
+python docs/make_screens.py                                  the guide to the commands, the report and all examples
 python docs/make_screens.py docs/examples/lora_gateways.md   one page
 
 An example needs its table, in the folder of tables that BICA_DATA names; the page says where it comes from.
@@ -36,7 +36,7 @@ TABLE = re.compile(r"^Table: `\$BICA_DATA/(\S+)`, (.*?)$\n\n", re.MULTILINE | re
 
 def pages() -> list[Path]:
     """All pages that are performed."""
-    return [DOCS / "commands.md", *sorted((DOCS / "examples").glob("*.md"))]
+    return [DOCS / "commands.md", DOCS / "report.md", *sorted((DOCS / "examples").glob("*.md"))]
 
 
 def performed(page: str) -> str:

@@ -143,6 +143,12 @@ class TestPrivacy:
         assert told["rows"]["n_rows"] == 503
         assert any(pattern["on"] == [0, 1, 2, 3] for pattern in told["patterns"]["list"])
 
+    def test_a_pair_of_a_few_rows_is_told_without_their_number(self):
+        rows = np.array([[1, 0]] * 300 + [[0, 1]] * 300 + [[1, 1]] * 3, bool)
+        model = OrMixture([[1, 0], [0, 1]], [0.5, 0.5])
+        assert data_of(report_of(model, rows))["pairs"]["list"][0]["observed"] is None
+        assert data_of(report_of(model, rows, with_rows=True))["pairs"]["list"][0]["observed"] == 3
+
     def test_listed_rows_have_the_sources_behind_them(self):
         rows = data_of(report_of(MODEL, ROWS, with_rows=True))["rows"]["list"]
         activity = MODEL.decode(ROWS[: len(rows)]).activity
@@ -173,6 +179,9 @@ class TestPrivacy:
         for secret_id in OrMixture(MODEL.mixing, MODEL.probability, sensors=secrets).source_ids():
             assert secret_id not in page  # an id is made of names: who guesses them could check
         assert "sensor 1" in page
+
+    def test_the_names_of_nameless_columns_are_no_words_of_the_page(self):
+        assert not re.search(r"x\d", report_of(MODEL, anonymise=True).html.partition("<style>")[2])
 
     def test_numbers_do_not_repeat_a_real_name(self):
         model = OrMixture([[1], [1]], [0.5], sensors=["sensor 1", "sensor 2"])

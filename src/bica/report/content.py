@@ -57,10 +57,11 @@ def report_of(
 ) -> Report:
     """The report of a model or a fit and, if a ``table`` is given, of how well it describes the rows of that table.
 
-    The page has counts of at least five rows only; ``with_rows`` also lists the first 500 rows with the sources behind
-    them. ``anonymise`` puts numbers in place of the names of sensors and sources. ``times``, one per row, add the
-    activity over time; so does a model that was learned in the order of its rows. ``sensors_are``, ``sources_are`` and
-    ``rows_are`` are the user's words, as in "symptoms", or "mouse/mice" for both forms. ``origin`` names the files.
+    The page has counts only, and no pattern of fewer than five rows; ``with_rows`` also lists the first 500 rows with
+    the sources behind them. ``anonymise`` puts numbers in place of the names of sensors and sources. ``times``, one per
+    row, add the activity over time; so does a model that was learned in the order of its rows. ``sensors_are``,
+    ``sources_are`` and ``rows_are`` are the user's words, as in "symptoms", or "mouse/mice" for both forms. ``origin``
+    names the files.
 
     >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "yard"])
     >>> page = report_of(model, [[0, 0]] * 40 + [[1, 0]] * 10 + [[1, 1]] * 50, rows_are="nights")
@@ -344,7 +345,7 @@ class _Story:
                 "n_draws": view.n_draws,
                 "masked": view.masked,
             },
-            "pairs": _pair_content(pairs),
+            "pairs": _pair_content(pairs, self.small),
             "odd_patterns": self._odd_patterns(),
             "observed": {
                 "on": [_rounded(share) for share in pairs.on],
@@ -417,15 +418,15 @@ class _Story:
         for key, value in self._chosen().items():
             facts.append((_big(key.replace("_", " ")), harmless(str(value))))
         facts.append(
-            ("Rows in this page", "yes" if self.settings.with_rows else f"no; counts of {SMALL} rows or more only")
+            ("Rows in this page", "yes" if self.settings.with_rows else f"no; and no pattern of fewer than {SMALL}")
         )
         return facts
 
     def _commands(self) -> list[str]:
         if self.fit.method == "given":
             return []
-        plain = {key: value for key, value in self._chosen().items() if isinstance(value, bool | int | float | str)}
-        flags = [f"--{OPTIONS.get(key, key.replace('_', '-'))}{_argument(value)}" for key, value in plain.items()]
+        chosen = [(key, _argument(value)) for key, value in self._chosen().items()]
+        flags = [f"--{OPTIONS.get(key, key.replace('_', '-'))}{text}" for key, text in chosen if text is not None]
         method = self.fit.method.partition(" ")[0]  # "likelihood in time" is likelihood with --temporal
         words = ["bica fit TABLE", f"--method {method}", *flags, "-o MODEL"]
         return [harmless(" ".join(words)), "bica report MODEL TABLE -o report.html"]
@@ -438,11 +439,16 @@ class _Story:
 OPTIONS = {"n_sources": "sources", "n_resamples": "bootstrap"}  # where they differ from the settings
 
 
-def _argument(value: bool | float | str) -> str:
-    return "" if value is True else f" {shlex.quote(str(value))}"
+def _argument(value: Any) -> str | None:
+    """What follows an option with this value; None where it cannot be typed as one word."""
+    if value is True:
+        return ""
+    if isinstance(value, list) and value and all(isinstance(part, int | float) for part in value):
+        return f" {','.join(map(str, value))}"
+    return f" {shlex.quote(str(value))}" if isinstance(value, int | float | str) else None
 
 
-def _pair_content(pairs: PairView) -> dict[str, Any] | None:
+def _pair_content(pairs: PairView, small: int) -> dict[str, Any] | None:
     if not pairs.n_tests:
         return None
     keys = zip(pairs.first, pairs.second, pairs.observed, pairs.expected, pairs.z, pairs.odd, strict=True)
@@ -450,15 +456,13 @@ def _pair_content(pairs: PairView) -> dict[str, Any] | None:
         "n_tests": pairs.n_tests,
         "n_odd": pairs.n_odd,
         "list": [
-            {
-                "a": int(a),
-                "b": int(b),
-                "observed": _rounded(o),
-                "expected": _rounded(e),
-                "z": _rounded(z),
-                "odd": bool(odd),
-            }
-            for a, b, o, e, z, odd in keys
+            {"a": int(i), "b": int(k), "odd": bool(odd), "expected": _rounded(expected)}
+            | (
+                {"observed": None, "z": None}
+                if 0 < observed < small
+                else {"observed": _rounded(observed), "z": _rounded(z)}
+            )
+            for i, k, observed, expected, z, odd in keys
         ],
     }
 

@@ -95,7 +95,20 @@ def test_anonymous_reports_hold_no_name(run, model_file, table, tmp_path):
 
 
 def test_the_settings_are_enough_to_do_it_again(run, table, tmp_path):
-    first = ("fit", table, "-o", tmp_path / "m.json", "--min-probability", "0.01", "--seed", "3", "--bootstrap", "4")
+    first = (
+        "fit",
+        table,
+        "-o",
+        tmp_path / "m.json",
+        "--noise",
+        "0.01,0.02",
+        "--min-probability",
+        "0.01",
+        "--seed",
+        "3",
+        "--bootstrap",
+        "4",
+    )
     assert run(*first).exit_code == 0
     run("report", tmp_path / "m.json", table, "-o", tmp_path / "r.html")
     command = content(tmp_path / "r.html")["commands"][0]

@@ -21,7 +21,9 @@ from bica.cli.options import (
 @click.argument("model")
 @click.argument("table", required=False)
 @output_option("Write the page here, an .html file; - is standard output.", required=True)
-@click.option("--with-rows", is_flag=True, help="Also list rows; otherwise counts of five rows or more only.")
+@click.option(
+    "--with-rows", is_flag=True, help="Also list rows; otherwise counts only, and no pattern of fewer than five."
+)
 @click.option("--anonymise", is_flag=True, help="Put numbers in place of the names of sensors and sources.")
 @click.option("--times", metavar="FILE", help="The times of the rows of TABLE, one per line, for activity over time.")
 @words_options
@@ -84,7 +86,7 @@ def report(
     if as_json:
         print_json({"report": output, "n_bytes": len(page.html.encode())})
     elif output != "-":
-        note(f"report: {output}, {len(page.html.encode()) / 1000:.0f} kB; open it in any browser")
+        note(f"report: {output}; open it in any browser")
 
 
 def read_times(path: str) -> list[str]:

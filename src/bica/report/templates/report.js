@@ -351,10 +351,10 @@
     const edges = [], nodes = [];
     for (let k = 1; k < columns.length; k++) columns[k].forEach((node) => columns[k - 1].forEach((other) => {
       if (!other.links.includes(node.number)) return;
-      const [x0, y0] = where.get(`${k - 1}${other.kind}${other.number}`), [x1, y1] = where.get(`${k}${node.kind}${node.number}`);
-      const start = k === 2 && !narrow ? x0 + 18 + 7.3 * Math.min(other.name.length + (other.kind === "source" ? other.label.length + 3 : 0), Math.floor(width * 0.24 / 7.3)) : x0;
-      const middle = (start + x1) / 2;
-      edges.push(draw("path", { class: `edge${focus && k === 1 ? " hot" : ""}`, d: `M${start} ${y0}C${middle} ${y0} ${middle} ${y1} ${x1} ${y1}`, "data-ends": `${other.kind}${other.number} ${node.kind}${node.number}` }));
+      const [fromX, fromY] = where.get(`${k - 1}${other.kind}${other.number}`), [toX, toY] = where.get(`${k}${node.kind}${node.number}`);
+      const start = k === 2 && !narrow ? fromX + 18 + 7.3 * Math.min(other.name.length + (other.kind === "source" ? other.label.length + 3 : 0), Math.floor(width * 0.24 / 7.3)) : fromX;
+      const middle = (start + toX) / 2;
+      edges.push(draw("path", { class: `edge${focus && k === 1 ? " hot" : ""}`, d: `M${start} ${fromY}C${middle} ${fromY} ${middle} ${toY} ${toX} ${toY}`, "data-ends": `${other.kind}${other.number} ${node.kind}${node.number}` }));
     }));
     columns.forEach((column, k) => {
       const toLeft = columns.length === 2 ? k === 0 : k === 0 && !narrow;
