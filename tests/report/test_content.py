@@ -203,15 +203,16 @@ def forms(name: str) -> list[bytes]:
     return found + [part for part in middle if len(part) > 6]
 
 
-class TestHostileNames:
-    @pytest.fixture(scope="class")
-    def page(self) -> str:
-        n = len(HOSTILE)
-        model = OrMixture(
-            np.eye(n, dtype=bool), np.full(n, 0.1), sensors=HOSTILE, names=[f"{name}x" for name in HOSTILE]
-        )
-        return model.report(model.sample(200, np.random.default_rng(0)), title=HOSTILE[0]).html
+@pytest.fixture(scope="module")
+def page() -> str:
+    """A report in which every name is hostile."""
+    n = len(HOSTILE)
+    names = [f"{name}x" for name in HOSTILE]
+    model = OrMixture(np.eye(n, dtype=bool), np.full(n, 0.1), sensors=HOSTILE, names=names)
+    return model.report(model.sample(200, np.random.default_rng(0)), title=HOSTILE[0]).html
 
+
+class TestHostileNames:
     def test_the_page_has_our_elements_only(self, page):
         tags = Tags(page).found
         assert [attributes.get("type") for tag, attributes in tags if tag == "script"] == ["application/json", None]

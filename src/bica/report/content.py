@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.columns import Binarize
-from bica.data.patterns import PatternCounts
-from bica.data.rows import Rows
 from bica.diagnose.verdicts import Diagnosis
 from bica.errors import SettingError
 from bica.model.files import Rate
 from bica.model.fit import Fit
 from bica.model.names import source_id
 from bica.model.or_mixture import OrMixture
-from bica.report.observed import ROWS_LISTED, SMALL, ActivityView, PairView, PatternView, counts_for, decoded
-from bica.report.page import Report, page_of
+from bica.report.observed import ROWS_LISTED, SMALL, ActivityView, Evidence, PairView, PatternView, evidence_in
+from bica.report.page import Report, anonymous, entry_of, page_of, with_plain_names
 from bica.report.pairing import matrix_order
-from bica.text import Nouns, counted_as, harmless, told_apart
+from bica.text import Nouns, counted_as, harmless
 from bica.version import __version__
-
-NAME_LENGTH = 120  # characters of a name that are shown
-KEPT = ("persistence", "noise", "bootstrap")  # diagnostics that name no sensor, or whose named parts are not used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +68,8 @@ def report_of(
     settings = _Settings(with_rows=with_rows, anonymise=anonymise, nouns=nouns, title=title, origin=origin)
     if table is None and (times is not None or with_rows):
         raise SettingError("times and rows belong to a table; give the table, too")
-    evidence = _evidence(fit, table, times, binarize, sample_weight, with_rows=with_rows)
-    fit = _anonymous(fit, nouns) if anonymise else _plain(fit, nouns)
+    evidence = evidence_in(fit, table, times, binarize, sample_weight, with_rows=with_rows)
+    fit = anonymous(fit, nouns) if anonymise else with_plain_names(fit, nouns)
     story = _Story(fit, evidence.renamed(fit.model.sensors), settings)
     headline = story.headline() if title is None else harmless(title)
     return page_of(
@@ -87,92 +82,13 @@ def report_of(
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Evidence:
-    """What was read from the table: its counts, and the decoded rows where they are wanted."""
-
-    counts: PatternCounts | None = None
-    rows: Rows | None = None
-    activity: NDArray[np.bool_] | None = None  # (n_rows, n_sources)
-    feasible: NDArray[np.bool_] | None = None  # (n_rows,)
-    times: Sequence[Any] | NDArray[Any] | None = None
-
-    def renamed(self, sensors: tuple[str, ...]) -> _Evidence:
-        if self.counts is None:
-            return self
-        counts = PatternCounts(self.counts.patterns, self.counts.weights, sensors, self.counts.observed)
-        return replace(self, counts=counts)
-
-
-def _evidence(
-    fit: Fit, table: Any, times: Any, binarize: Binarize, sample_weight: Any, *, with_rows: bool
-) -> _Evidence:
-    if table is None:
-        return _Evidence()
-    ordered = times is not None or with_rows or fit.persistence() is not None
-    if not ordered or isinstance(table, PatternCounts) or sample_weight is not None:
-        if with_rows or times is not None:
-            raise SettingError("weighted or counted rows have no order; leave out the weights, or with_rows and times")
-        given = table if isinstance(table, PatternCounts) else None
-        counts = given or PatternCounts.of(table, binarize=binarize, sample_weight=sample_weight)
-        return _Evidence(counts_for(fit.model, counts))
-    rows = Rows.of(table, binarize=binarize).matched(fit.model.sensors)
-    rows = replace(rows, sensors=fit.model.sensors)
-    return _Evidence(rows.counts(), rows, *decoded(fit, rows), times)
-
-
-def _plain(fit: Fit, nouns: Nouns) -> Fit:
-    """The fit with names that can be shown: without control characters, of a bearable length, no two alike."""
-    model = fit.model
-    sensors = told_apart(map(shown_name, model.sensors))
-    names = told_apart(shown_name(name or f"{nouns.source[0]}{j + 1}") for j, name in enumerate(model.names))
-    return replace(fit, model=OrMixture(model.mixing, model.probability, model.noise, sensors=sensors, names=names))
-
-
-def shown_name(name: str) -> str:
-    r"""A name for a page: escapes in place of control characters, and never too long.
-
-    >>> shown_name("back\u202ewards"), len(shown_name("x" * 1000))
-    ('back\\u202ewards', 120)
-    """
-    plain = harmless(name) or "(empty)"
-    return plain if len(plain) <= NAME_LENGTH else f"{plain[: NAME_LENGTH - 1]}…"
-
-
-def _anonymous(fit: Fit, nouns: Nouns) -> Fit:
-    """The fit with numbers in place of all names; what was noted about it is dropped where it may hold a name."""
-    model = fit.model
-    known = {*model.sensors, *model.source_names()}
-    words = (shown_name(nouns.sensor[0]), "column", "input", "observable")
-    word = next(word for word in words if not any(f"{word} {i + 1}" in known for i in range(model.n_sensors)))
-    sensors = [f"{word} {i + 1}" for i in range(model.n_sensors)]
-    names = [f"{shown_name(nouns.source[0])} {j + 1}" for j in range(model.n_sources)]
-    diagnostics = {key: fit.diagnostics[key] for key in KEPT if key in fit.diagnostics}
-    verdict = _entry(fit.diagnostics, "diagnosis", "verdict")
-    if isinstance(verdict, str):
-        diagnostics["diagnosis"] = {"verdict": verdict, "reasons": []}
-    if "interrupted" in fit.diagnostics:
-        diagnostics["interrupted"] = True
-    chosen = fit.diagnostics.get("settings")
-    if isinstance(chosen, Mapping):  # texts and lists may hold names
-        diagnostics["settings"] = {key: value for key, value in chosen.items() if isinstance(value, bool | int | float)}
-    renamed = OrMixture(model.mixing, model.probability, model.noise, sensors=sensors, names=names)
-    return replace(fit, model=renamed, diagnostics=diagnostics)
-
-
-def _entry(value: Any, *path: str) -> Any:
-    for key in path:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
-
-
 KINDS = ("fits", "too few rows", "doubtful", "misfit")
 
 
 class _Story:
     """Puts the parts of a report together."""
 
-    def __init__(self, fit: Fit, evidence: _Evidence, settings: _Settings) -> None:
+    def __init__(self, fit: Fit, evidence: Evidence, settings: _Settings) -> None:
         self.fit, self.evidence, self.settings, self.nouns = fit, evidence, settings, settings.nouns
         self.small = 1 if settings.with_rows else SMALL
         counts = evidence.counts
@@ -240,7 +156,7 @@ class _Story:
 
     def _reasons(self) -> list[str]:
         reasons = self.diagnosis.get("reasons")
-        told = [_big(shown_sentence(str(reason))) for reason in reasons] if isinstance(reasons, list | tuple) else []
+        told = [_big(harmless(str(reason))) for reason in reasons] if isinstance(reasons, list | tuple) else []
         if self.unfinished:
             told.insert(0, "The search had not settled when it stopped; a longer one may find other sources.")
         return told
@@ -250,7 +166,7 @@ class _Story:
         sources, rows = self.nouns.source[1], self.nouns.row[1]
         advice = self.diagnosis.get("next")
         if isinstance(advice, list | tuple) and advice:
-            return [(_big(shown_sentence(str(step))), "") for step in advice]
+            return [(_big(harmless(str(step))), "") for step in advice]
         return {
             "fits": [
                 (f"Look through the {sources} below, and name those you recognise:", "bica name MODEL source1=NAME"),
@@ -294,7 +210,7 @@ class _Story:
 
     def _sources(self) -> list[dict[str, Any]]:
         model, ends, stays = self.fit.model, self.fit.interval(), self.fit.persistence()
-        support = _entry(self.fit.diagnostics, "bootstrap", "support")
+        support = entry_of(self.fit.diagnostics, "bootstrap", "support")
         supports = (
             support if isinstance(support, list) and len(support) == model.n_sources else [None] * model.n_sources
         )
@@ -317,7 +233,7 @@ class _Story:
     def _noise(self) -> dict[str, Any]:
         noise = self.fit.model.noise
         false_alarm, miss = _rates(noise.false_alarm), _rates(noise.miss)
-        ends = _entry(self.fit.diagnostics, "noise", "interval")
+        ends = entry_of(self.fit.diagnostics, "noise", "interval")
         known = isinstance(ends, list) and len(ends) == 2 and all(isinstance(end, int | float) for end in ends)
         interval = f" (95 % interval {ends[0]:.3g} to {ends[1]:.3g})" if known else ""
         words = _noise_words(false_alarm, miss, self.nouns, interval)
@@ -357,7 +273,7 @@ class _Story:
     def _odd_patterns(self) -> list[dict[str, Any]]:
         """The clearest misfits among whole patterns, from the diagnosis; those of a few rows without their number."""
         place = {name: i for i, name in enumerate(self.fit.model.sensors)}
-        odd = _entry(self.diagnosis, "fit", "odd_patterns")
+        odd = entry_of(self.diagnosis, "fit", "odd_patterns")
         found = []
         for pattern in odd if isinstance(odd, list) else []:
             observed = float(pattern["observed"])
@@ -412,7 +328,7 @@ class _Story:
             facts.append(("Steps", f"{fit.n_iter}{'' if fit.converged else ', not settled'}"))
         if fit.log_likelihood is not None:
             facts.append(("Log-likelihood", f"{fit.log_likelihood:.10g}"))
-        resamples = _entry(fit.diagnostics, "bootstrap", "n_resamples")
+        resamples = entry_of(fit.diagnostics, "bootstrap", "n_resamples")
         if isinstance(resamples, int):
             facts.append(("Resamples", str(resamples)))
         for key, value in self._chosen().items():
@@ -504,8 +420,3 @@ def _rounded(value: Any) -> float | None:
 
 def _big(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def shown_sentence(text: str) -> str:
-    """A sentence for a page, without control characters."""
-    return harmless(text)

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import all_observed, n_words, packed, unpacked
-from bica.data.columns import places_of
+from bica.data.columns import Binarize, places_of
 from bica.data.pairs import PairCounts
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.diagnose.goodness import binomial_tails, both_on, signed_deviance, stretch_of
 from bica.diagnose.table import PAIR_LIMIT
-from bica.errors import DataError
+from bica.errors import DataError, SettingError
 from bica.invert.decode import decode
 from bica.invert.elimination import Elimination
 from bica.invert.groups import groups_of
@@ -225,6 +225,42 @@ def decoded(fit: Fit, rows: Rows) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]
         return course.activity, course.feasible
     found = decode(fit.model, given.words, given.seen, nearest=True)
     return found.activity, found.feasible
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What was read from the table: its counts, and the decoded rows where they are wanted."""
+
+    counts: PatternCounts | None = None
+    rows: Rows | None = None
+    activity: NDArray[np.bool_] | None = None  # (n_rows, n_sources)
+    feasible: NDArray[np.bool_] | None = None  # (n_rows,)
+    times: Sequence[Any] | NDArray[Any] | None = None
+
+    def renamed(self, sensors: tuple[str, ...]) -> Evidence:
+        """The same with other names for the sensors."""
+        if self.counts is None:
+            return self
+        counts = PatternCounts(self.counts.patterns, self.counts.weights, sensors, self.counts.observed)
+        return replace(self, counts=counts)
+
+
+def evidence_in(
+    fit: Fit, table: Any, times: Any, binarize: Binarize, sample_weight: Any, *, with_rows: bool
+) -> Evidence:
+    """Read a table as far as a report needs it: counts, and the rows if times, a list or a model in time need them."""
+    if table is None:
+        return Evidence()
+    ordered = times is not None or with_rows or fit.persistence() is not None
+    if not ordered or isinstance(table, PatternCounts) or sample_weight is not None:
+        if with_rows or times is not None:
+            raise SettingError("weighted or counted rows have no order; leave out the weights, or with_rows and times")
+        given = table if isinstance(table, PatternCounts) else None
+        counts = given or PatternCounts.of(table, binarize=binarize, sample_weight=sample_weight)
+        return Evidence(counts_for(fit.model, counts))
+    rows = Rows.of(table, binarize=binarize).matched(fit.model.sensors)
+    rows = replace(rows, sensors=fit.model.sensors)
+    return Evidence(rows.counts(), rows, *decoded(fit, rows), times)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -21,7 +21,7 @@ from bica.invert.explain import Explanations
 from bica.model.fit import Fit
 from bica.model.or_mixture import OrMixture
 from bica.output import write_whole
-from bica.text import counted, counted_as, folded, harmless, verdict_words
+from bica.text import Nouns, counted, counted_as, folded, harmless, told_apart, verdict_words
 from bica.version import __version__
 
 FRAME_HEIGHT = 720  # pixels of the report in a notebook
@@ -88,6 +88,56 @@ def _template(name: str) -> str:
 
 def _fingerprint(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
+
+
+NAME_LENGTH = 120  # characters of a name that are shown
+KEPT = ("persistence", "noise", "bootstrap")  # diagnostics that name no sensor, or whose named parts are not used
+
+
+def with_plain_names(fit: Fit, nouns: Nouns) -> Fit:
+    """The fit with names that can be shown: without control characters, of a bearable length, no two alike."""
+    model = fit.model
+    sensors = told_apart(map(shown_name, model.sensors))
+    names = told_apart(shown_name(name or f"{nouns.source[0]}{j + 1}") for j, name in enumerate(model.names))
+    return replace(fit, model=OrMixture(model.mixing, model.probability, model.noise, sensors=sensors, names=names))
+
+
+def shown_name(name: str) -> str:
+    r"""A name for a page: escapes in place of control characters, and never too long.
+
+    >>> shown_name("back\u202ewards"), len(shown_name("x" * 1000))
+    ('back\\u202ewards', 120)
+    """
+    plain = harmless(name) or "(empty)"
+    return plain if len(plain) <= NAME_LENGTH else f"{plain[: NAME_LENGTH - 1]}…"
+
+
+def anonymous(fit: Fit, nouns: Nouns) -> Fit:
+    """The fit with numbers in place of all names; what was noted about it is dropped where it may hold a name."""
+    model = fit.model
+    known = {*model.sensors, *model.source_names()}
+    words = (shown_name(nouns.sensor[0]), "column", "input", "observable")
+    word = next((w for w in words if not any(f"{w} {i + 1}" in known for i in range(model.n_sensors))), words[-1])
+    sensors = [f"{word} {i + 1}" for i in range(model.n_sensors)]
+    names = [f"{shown_name(nouns.source[0])} {j + 1}" for j in range(model.n_sources)]
+    diagnostics = {key: fit.diagnostics[key] for key in KEPT if key in fit.diagnostics}
+    verdict = entry_of(fit.diagnostics, "diagnosis", "verdict")
+    if isinstance(verdict, str):
+        diagnostics["diagnosis"] = {"verdict": verdict, "reasons": []}
+    if "interrupted" in fit.diagnostics:
+        diagnostics["interrupted"] = True
+    chosen = fit.diagnostics.get("settings")
+    if isinstance(chosen, Mapping):  # texts and lists may hold names
+        diagnostics["settings"] = {key: value for key, value in chosen.items() if isinstance(value, bool | int | float)}
+    renamed = OrMixture(model.mixing, model.probability, model.noise, sensors=sensors, names=names)
+    return replace(fit, model=renamed, diagnostics=diagnostics)
+
+
+def entry_of(value: Any, *path: str) -> Any:
+    """What a nested mapping holds at the end of this path; None where it goes nowhere."""
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
 
 
 ROWS_SHOWN = 15  # of a small table
