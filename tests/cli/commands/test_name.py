@@ -60,6 +60,14 @@ def test_words_are_used_by_every_screen(run, model_file, tmp_path):
     shown = run("show", model_file).stdout
     assert "2 burglars behind 3 detectors" in shown
     assert "from 5000 nights" in shown
+    explained = run("explain", model_file, "--on", "hall,door").stdout
+    assert "active burglars" in explained
+    assert "detectors" in explained
+    (tmp_path / "t.csv").write_text("hall,door,yard\n1,1,0\n")
+    assert (
+        "1 night decoded, 2 burglars behind them"
+        in run("decode", model_file, tmp_path / "t.csv", "-o", tmp_path / "a.csv").stdout
+    )
     run("report", model_file, "-o", tmp_path / "r.html")
     assert "2 burglars behind 3 detectors" in (tmp_path / "r.html").read_text()
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bica.invert.solvers import Solver
     from bica.kernels.bits import Words
     from bica.model.or_mixture import OrMixture
+    from bica.text import Nouns
 
 ALWAYS = 1e6  # slots; in effect an endless stay
 SOLVERS = ("auto", "table", "search", "program", "zero-error")
@@ -106,7 +107,7 @@ def decode(
         raise KeyboardInterrupt(f"after {summary.n_rows} rows") from None
     if picture is not None:
         _draw(mixture.source_names(), drawn, picture, force)
-    _show(summary, mixture.n_sources, output, nearest=nearest, as_json=as_json)
+    _show(summary, mixture.n_sources, output, document.nouns, nearest=nearest, as_json=as_json)
 
 
 def _draw(names: tuple[str, ...], active: list[Words], picture: str, force: bool) -> None:
@@ -150,15 +151,16 @@ def _in_time(model: OrMixture, rows: Rows, stay: float | Mapping[str, Any]) -> I
     yield Decoded(packed(found.activity), cost, nothing, (~found.feasible).astype(np.int32), model.n_sources)
 
 
-def _show(summary: Summary, n_sources: int, output: str, *, nearest: bool, as_json: bool) -> None:
+def _show(summary: Summary, n_sources: int, output: str, nouns: Nouns, *, nearest: bool, as_json: bool) -> None:
     from bica.cli.screen import print_json, screen_for
-    from bica.text import harmless
+    from bica.text import counted_as, harmless
 
     if as_json:
         print_json(summary.as_dict() | {"n_sources": n_sources, "activity": output})
         return
     screen = screen_for(output)
-    screen.print(f"{summary.n_rows} rows decoded, {n_sources} sources behind them")
+    rows, sources = counted_as(summary.n_rows, nouns.row), counted_as(n_sources, nouns.source)
+    screen.print(f"{rows} decoded, {sources} behind them")
     for sentence in summary.sentences(nearest=nearest):
         screen.print(sentence, soft_wrap=True)
     if output != "-":

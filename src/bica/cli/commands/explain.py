@@ -53,14 +53,15 @@ def explain(
     from bica.invert.explain import explain as explain_row
     from bica.model.or_mixture import OrMixture
 
-    mixture = OrMixture.of_document(read_model(model))
+    document = read_model(model)
+    mixture = OrMixture.of_document(document)
     cells = _cells(mixture, {"--on": (on, ON), "--off": (off, OFF), "--unknown": (unknown, UNKNOWN)}, rest)
     with waiting("explaining"):
         found = explain_row(mixture, packed(cells == ON), packed(cells != UNKNOWN), k=k)
     if as_json:
         print_json(explanation_values(mixture, cells[0], found))
     else:
-        show_explanations(screen_for(), mixture, cells[0], found)
+        show_explanations(screen_for(), mixture, cells[0], found, document.nouns)
 
 
 def _cells(mixture: OrMixture, named: dict[str, tuple[Sequence[str], int]], rest: str) -> NDArray[np.uint8]:

@@ -13,25 +13,27 @@ from rich.text import Text
 from bica.cli.screens.model import SENSORS_SHOWN, number, plain_table, sensor_list
 from bica.invert.explain import Explanations
 from bica.model.or_mixture import OrMixture
-from bica.text import folded, harmless
+from bica.text import USUAL_NOUNS, Nouns, folded, harmless
 
 LIKELY = 0.01  # probability below which a source is not listed on the screen
 STATES = ("off", "on", "unknown")
 
 
-def show_explanations(screen: Console, model: OrMixture, cells: NDArray[np.uint8], found: Explanations) -> None:
+def show_explanations(
+    screen: Console, model: OrMixture, cells: NDArray[np.uint8], found: Explanations, nouns: Nouns = USUAL_NOUNS
+) -> None:
     """Print what was observed, its explanations from the likeliest down, and the sources that are likely on."""
     screen.print(Text(_observed_words(model, cells), style="bold"))
-    screen.print(_explanations(model, found))
+    screen.print(_explanations(model, found, nouns))
     if found.more_ties:
         screen.print(Text("further explanations are as likely as the last one; a larger -k shows them"))
     if not found.exact:
         screen.print(Text("too many sensors are connected to sum over everything: these are upper bounds, and"))
         screen.print(Text("probabilities of single sources are approximate"))
     if (found.source_probability >= LIKELY).any():
-        screen.print(_likely_sources(model, found))
+        screen.print(_likely_sources(model, found, nouns))
     else:
-        screen.print(Text("no source is on with a probability of 0.01 or more"))
+        screen.print(Text(f"no {nouns.source[0]} is on with a probability of 0.01 or more"))
 
 
 def explanation_values(model: OrMixture, cells: NDArray[np.uint8], found: Explanations) -> dict[str, Any]:
@@ -71,13 +73,13 @@ def _observed_words(model: OrMixture, cells: NDArray[np.uint8]) -> str:
     return "\n".join(parts)
 
 
-def _explanations(model: OrMixture, found: Explanations) -> Table:
+def _explanations(model: OrMixture, found: Explanations, nouns: Nouns) -> Table:
     table = plain_table("rank")
     table.add_column("probability", justify="right", no_wrap=True)
-    table.add_column("active sources", overflow="fold")
+    table.add_column(f"active {nouns.source[1]}", overflow="fold")
     erred = bool(found.missed.any() or found.false_alarm.any())
     if erred:
-        table.add_column("sensors in error", overflow="fold")
+        table.add_column(f"{nouns.sensor[1]} in error", overflow="fold")
     names = model.source_names()
     for k, rank in enumerate(found.rank.tolist()):
         tied = (found.rank == rank).sum() > 1 or (found.more_ties and rank == found.rank[-1])
@@ -96,11 +98,11 @@ def _error_words(model: OrMixture, found: Explanations, k: int) -> str:
     return "; ".join(words)
 
 
-def _likely_sources(model: OrMixture, found: Explanations) -> Table:
+def _likely_sources(model: OrMixture, found: Explanations, nouns: Nouns) -> Table:
     """The sources that are likely on, likeliest first."""
-    table = plain_table("source")
+    table = plain_table(nouns.source[0])
     table.add_column("on with probability", justify="right", no_wrap=True)
-    table.add_column("sensors", overflow="fold")
+    table.add_column(nouns.sensor[1], overflow="fold")
     names = model.source_names()
     for source in np.argsort(-found.source_probability, kind="stable"):
         if found.source_probability[source] >= LIKELY:
