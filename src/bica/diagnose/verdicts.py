@@ -172,9 +172,9 @@ def _fitted(fit: Fit) -> set[str]:
 
 def _fitted_noise(fit: Fit) -> int:
     noise = fit.diagnostics.get("noise")
-    if not isinstance(noise, dict) or not noise.get("estimated") or not noise.get("error"):
+    if not isinstance(noise, dict) or not noise.get("estimated") or not noise.get("error", noise.get("n_unknown")):
         return 0
-    return fit.model.noise.n_sensors or 1
+    return int(noise.get("n_unknown", 1))
 
 
 def _confused(fit: Fit, model: OrMixture, data: PatternCounts) -> list[Confusion]:
