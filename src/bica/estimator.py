@@ -17,16 +17,16 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bica.data.columns import Binarize, are_names, numbered, refuse_other_columns
+from bica.data.chunks import Binarize, numbered
 from bica.data.patterns import PatternCounts
-from bica.data.rows import Rows
+from bica.data.rows import Rows, are_names, refuse_other_columns
 from bica.errors import BicaWarning, DataError, InfeasibleError, MisfitWarning, SettingError
 from bica.estimate.bootstrap import Bootstrap, bootstrap
+from bica.invert.decode import impossible, unproven
 from bica.invert.explain import Explanations
-from bica.invert.posterior import LogProbability, log_probability
+from bica.invert.posterior import LogProbability, approximate, log_probability, lower_bounds
 from bica.invert.temporal.chains import checked_persistence
 from bica.invert.temporal.decode import decode_in_time, learn_persistence
-from bica.invert.words import approximate, impossible, lower_bounds, unproven
 from bica.methods import DEFAULTS, NoiseSetting, chosen_method
 from bica.model.fit import Fit, Method
 from bica.model.or_mixture import OrMixture

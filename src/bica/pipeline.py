@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bica.data.columns import Binarize
+from bica.data.chunks import Binarize
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.diagnose.verdicts import Diagnosis

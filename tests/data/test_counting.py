@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from bica.data import chunks
 from bica.data import patterns as counting
-from bica.data.chunks import Chunk, packed
+from bica.data.chunks import Chunk
 from bica.data.patterns import PatternCounts, count_rows
 from bica.data.tables import open_table
+from bica.kernels.bits import packed
 from tests.data import containers
 from tests.reference import slow_patterns
 

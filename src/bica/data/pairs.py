@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import rows_a_chunk, unpacked
+from bica.data.chunks import rows_a_chunk
 from bica.data.patterns import PatternCounts
-from bica.kernels.bits import Words
+from bica.kernels.bits import Words, unpacked
 from bica.kernels.columns import add_common_bits, block_histogram, transpose_bits
 from bica.kernels.pairs import fisher_tails
 from bica.threads import ALL_CORES, in_threads, n_threads

@@ -9,11 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import Chunk, all_observed, n_words, unpacked
-from bica.data.columns import Binarize, check_total_weight, checked_names
+from bica.data.chunks import WEIGHT_LIMIT, Binarize, Chunk, checked_names
 from bica.data.tables import open_table
 from bica.errors import DataError, LimitError
-from bica.kernels.bits import Words, add_to_histogram, choose_bits, count_into_histogram, group_equal
+from bica.kernels.bits import (
+    Words,
+    add_to_histogram,
+    all_observed,
+    choose_bits,
+    count_into_histogram,
+    group_equal,
+    n_words,
+    unpacked,
+)
 from bica.kernels.columns import add_bit_weights
 
 HISTOGRAM_SENSORS = 22  # up to here a cell for every possible row may be cheaper than a hash table
@@ -136,6 +144,14 @@ def count_rows(chunks: Iterable[Chunk], n_sensors: int) -> tuple[Words, Words, N
     for chunk in chunks:
         rows.add(chunk)
     return rows.result()
+
+
+def check_total_weight(total: float) -> None:
+    """Refuse weights that add up to more than can be counted one by one."""
+    if not total < WEIGHT_LIMIT:
+        raise DataError(
+            f"the weights add up to {total:.6g}, beyond what can be counted (2^53); divide all by one number"
+        )
 
 
 HISTOGRAM_LIMIT = 24

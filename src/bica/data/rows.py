@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING, Chunk, Table, all_observed, n_words, unpacked
-from bica.data.columns import Binarize, places_of
+from bica.data.chunks import MISSING, Binarize, Chunk, Table, numbered
 from bica.data.patterns import PatternCounts
 from bica.data.tables import open_table
 from bica.errors import DataError
-from bica.kernels.bits import Words, choose_bits, group_equal, group_small
+from bica.kernels.bits import Words, all_observed, choose_bits, group_equal, group_small, n_words, unpacked
 from bica.progress import tracked
 
 SMALL = 8  # words below so many times the number of rows are counted in a table, not looked for
@@ -149,3 +148,46 @@ def _numbered(words: NDArray[np.uint64], top: int) -> tuple[NDArray[np.int64], N
     place, number = np.full(top + 1, -1, np.int64), np.empty(len(words), np.int64)
     first = np.empty(min(top + 1, len(words)), np.int64)
     return first[: group_small(words, place, first, number)], number
+
+
+def are_names(columns: tuple[str, ...]) -> bool:
+    """Whether these tell columns apart: mere numbers, as arrays and frames without names have them, do not.
+
+    >>> are_names(("door", "yard")), are_names(("x0", "x1")), are_names(("0", "1"))
+    (True, False, False)
+    """
+    return columns not in (numbered(len(columns)), tuple(map(str, range(len(columns)))))
+
+
+def places_of(sensors: tuple[str, ...], columns: tuple[str, ...]) -> NDArray[np.int64]:
+    """The column of each sensor of a model: by name, or in order where one of the two has no names.
+
+    >>> places_of(("door", "yard"), ("yard", "door")), places_of(("door", "yard"), ("x0", "x1"))
+    (array([1, 0]), array([0, 1]))
+    """
+    place = {name: i for i, name in enumerate(columns)}
+    nameless = not are_names(columns)
+    if place.keys() != set(sensors) and (nameless or not are_names(sensors)) and len(columns) == len(sensors):
+        return np.arange(len(sensors))
+    if nameless and len(columns) != len(sensors):
+        raise DataError(f"the model has {len(sensors)} sensors, but the table has {len(columns)} columns")
+    for name in sensors:
+        if name not in place:
+            raise DataError(f"the table has no column {name!r}, which the model watches; give a table with all sensors")
+    for name in columns:
+        if name not in sensors:
+            raise DataError(f"the table has a column {name!r} that the model does not know; leave it out")
+    return np.array([place[name] for name in sensors], dtype=np.int64)
+
+
+def refuse_other_columns(columns: tuple[str, ...], before: tuple[str, ...]) -> None:
+    """Refuse a table whose columns are not those of an earlier one, in their order; numbers match any name."""
+    if len(columns) != len(before):
+        raise DataError(f"X has {len(columns)} features, but BICA is expecting {len(before)} as input")
+    if not (are_names(columns) and are_names(before)):
+        return
+    for place, (name, known) in enumerate(zip(columns, before, strict=True)):
+        if name != known:
+            raise DataError(
+                f"column {place} is {name!r}, but it was {known!r} in fit; give the same columns in the same order"
+            )

@@ -16,13 +16,12 @@ import duckdb
 import narwhals as nw
 from narwhals.exceptions import DuplicateError
 
-from bica.data.chunks import Chunk, Table
-from bica.data.columns import Binarize, Options
+from bica.data.chunks import Binarize, Chunk, Options, Table
 from bica.data.readers.arrays import matrix_table, table_of_matrix
 from bica.data.readers.csv import CsvParser, layout_of
+from bica.data.readers.engine import SUFFIXES, Compression, LinesTable, TextLines, check_whole, longest_line
 from bica.data.readers.frames import FrameTable, LazyTable, check_lazy_types
 from bica.data.readers.json import JsonParser, keys_of
-from bica.data.readers.lines import SUFFIXES, Compression, LinesTable, TextLines, check_whole, longest_line
 from bica.data.readers.relations import ParquetFile, Relation, RelationTable, check_types
 from bica.errors import DataError, LimitError, OutputError
 from bica.output import begin_passing, end_passing

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from bica.data.chunks import all_observed
 from bica.data.pairs import PairCounts
 from bica.data.patterns import PatternCounts
 from bica.diagnose.table import LISTED, PAIR_LIMIT
+from bica.kernels.bits import all_observed
 from bica.kernels.lattice.channel import apply_channel, mix_source
 from bica.model.fit import Fit
 from bica.model.noise import Noise

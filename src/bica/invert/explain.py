@@ -9,14 +9,13 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import n_words, packed, unpacked
 from bica.data.rows import Rows
 from bica.errors import InfeasibleError, SettingError
 from bica.invert.decode import decode
 from bica.invert.elimination import Elimination
 from bica.invert.groups import Group, groups_of, shown_cost
 from bica.invert.posterior import log_probability, posterior
-from bica.kernels.bits import Words
+from bica.kernels.bits import Words, n_words, packed, unpacked
 from bica.kernels.decoding.elimination import merge_lists
 from bica.kernels.decoding.table import TIE
 from bica.model.or_mixture import OrMixture

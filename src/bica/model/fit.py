@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
 from bica.errors import ModelError, SettingError
-from bica.model.checks import as_numbers
 from bica.model.files import LEVEL, ModelDocument, as_json, probability_interval, read_document, write_document
+from bica.model.noise import as_numbers
 from bica.model.or_mixture import OrMixture
 from bica.version import __version__
 

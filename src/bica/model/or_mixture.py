@@ -11,17 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from bica.data.chunks import packed
-from bica.data.columns import numbered
+from bica.data.chunks import numbered
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.errors import LimitError, ModelError
-from bica.kernels.bits import Words
-from bica.model.checks import as_bits, as_places, as_probabilities
+from bica.kernels.bits import Words, packed
 from bica.model.distribution import log_probability, pattern_table
 from bica.model.export import to_networkx
 from bica.model.files import ModelDocument, SourceEntry, read_document, write_document
-from bica.model.noise import Noise
+from bica.model.noise import Noise, as_numbers, as_probabilities
 from bica.text import as_distinct_names, as_name, told_apart
 
 if TYPE_CHECKING:
@@ -361,3 +359,34 @@ def _checked_noise(noise: Noise | None, n_sensors: int) -> Noise:
         raise ModelError(f"noise is {noise!r}; give `Noise.flips(rate)` or `Noise(false_alarm, miss)`")
     noise.rates(n_sensors)
     return noise
+
+
+def as_bits(values: ArrayLike, what: str) -> NDArray[np.bool_]:
+    """A fresh two-dimensional array of truth values, from zeros and ones."""
+    if isinstance(values, np.ndarray) and values.dtype == np.bool_ and values.ndim == 2:
+        return values.astype(np.bool_)
+    numbers = as_numbers(values, what)
+    if numbers.ndim != 2:
+        raise ModelError(f"{what} needs two dimensions, but has {numbers.ndim}")
+    strange = numbers[(numbers != 0) & (numbers != 1)]
+    if strange.size:
+        raise ModelError(f"{what} may hold 0 and 1 only, but {strange[0]:g} was given")
+    return numbers.astype(np.bool_)
+
+
+def as_places(chosen: Sequence[int] | NDArray[np.int64], count: int, what: str) -> NDArray[np.int64]:
+    """Distinct whole numbers from 0 to ``count - 1``, in the order given.
+
+    >>> as_places([2, 2], 3, "source")
+    Traceback (most recent call last):
+    bica.errors.ModelError: source 2 was chosen twice
+    """
+    places = np.asarray(chosen)
+    if places.ndim != 1 or (places.size and places.dtype.kind not in "iu"):
+        raise ModelError(f"choose each {what} by its number, counted from 0")
+    outside = places[(places < 0) | (places >= count)]
+    if outside.size:
+        raise ModelError(f"there is no {what} {outside[0]}; they are numbered from 0 to {count - 1}")
+    if np.unique(places).size < places.size:
+        raise ModelError(f"{what} {np.flatnonzero(np.bincount(places) > 1)[0]} was chosen twice")
+    return places.astype(np.int64)

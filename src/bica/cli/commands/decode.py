@@ -102,9 +102,9 @@ def _in_time(model: OrMixture, rows: Rows, stay: float | Mapping[str, Any]) -> I
     """All rows decoded together, with the mean stay that was given, learned with MODEL, or else found in the rows."""
     import numpy as np
 
-    from bica.data.chunks import packed
     from bica.invert.decode import Decoded
     from bica.invert.temporal.decode import decode_in_time
+    from bica.kernels.bits import packed
 
     persistence: Any = stay
     if isinstance(stay, Mapping):

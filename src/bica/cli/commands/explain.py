@@ -48,9 +48,9 @@ def explain(
     """
     from bica.cli.options import read_model
     from bica.cli.screen import print_json, screen_for, waiting
-    from bica.cli.screens.explanation import explanation_values, show_explanations
-    from bica.data.chunks import packed
+    from bica.cli.screens.decoding import explanation_values, show_explanations
     from bica.invert.explain import explain as explain_row
+    from bica.kernels.bits import packed
     from bica.model.or_mixture import OrMixture
 
     mixture = OrMixture.of_document(read_model(model))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bica.cli.failures import INTERRUPTED
+from bica.cli.app import INTERRUPTED
 from bica.cli.options import (
     between_commas,
     binarize_option,

@@ -50,9 +50,9 @@ def score(model: str, truth: str, activity: tuple[str, str] | None, sources: boo
 def _activity_error(model: OrMixture, truth: OrMixture, match: Match, table: str, activity: str) -> float:
     """The share of wrong cells in the activity decoded from ``table``, compared with the true ``activity``."""
     from bica.cli.screen import note
-    from bica.data.chunks import packed
     from bica.data.rows import read_complete
     from bica.invert.decode import decode
+    from bica.kernels.bits import packed
     from bica.metrics import activity_error_ratio
 
     found = decode(model, packed(read_complete(table, model.sensors)))

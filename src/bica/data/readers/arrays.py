@@ -14,19 +14,18 @@ from bica.data.chunks import (
     MISSING,
     STRANGE,
     Chunk,
+    Columns,
+    Options,
     Table,
-    all_observed,
     cells_of,
     chunk_of_values,
-    n_words,
-    packed,
+    numbered,
     rows_a_chunk,
     strange_value,
 )
-from bica.data.columns import Columns, Options, numbered
 from bica.data.readers.matrix_files import check_shape, read_matrix
 from bica.errors import DataError
-from bica.kernels.bits import Words, pack_sparse
+from bica.kernels.bits import Words, all_observed, n_words, pack_sparse, packed
 
 
 @dataclass(frozen=True, slots=True)

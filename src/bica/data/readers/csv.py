@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.columns import numbered
-from bica.data.readers.lines import TextLines, longest_line
+from bica.data.chunks import numbered
+from bica.data.readers.engine import TextLines, longest_line
 from bica.errors import DataError
 from bica.text import brief
 

@@ -1,15 +1,25 @@
-"""DuckDB as the reader of files and tables larger than memory."""
+"""DuckDB as the reader of files: queries over them, and text of one row per line, which a parser reads."""
 
+# ruff: noqa: S608 - only our own names and quoted paths enter a query
+
+import gzip
+import os
 import re
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Literal, Protocol
 
 import duckdb
+import numpy as np
+from numpy.typing import NDArray
 
+from bica.data.chunks import GROUPED_SENSORS, Chunk, Columns, checked_weights, chunk_of_values, rows_a_chunk
 from bica.errors import DataError
 from bica.output import interruption, temporary_folder
+from bica.progress import tracked
 
 Row = tuple[Any, ...]
 QUIET = "SET enable_progress_bar = false"  # which would go to standard output in an interactive session
@@ -97,3 +107,167 @@ def path_literal(path: Path) -> str:
     "'week[[]1][*].csv'"
     """
     return text_literal("".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path)))
+
+
+Compression = Literal["none", "gzip", "zstd"]
+SUFFIXES: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
+ZSTD_FRAME = 0xFD2FB528
+ZSTD_SKIPPABLE = 0x184D2A50  # and the fifteen numbers after it
+
+
+def check_whole(path: Path, compression: Compression) -> None:
+    """Refuse a compressed file that is cut or damaged; gzip is unpacked once for that, zstd only walked over."""
+    try:
+        if compression == "gzip":
+            _unpack_gzip(path)
+        elif compression == "zstd":
+            with path.open("rb") as file:
+                _walk_zstd(file)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise DataError(f"{path} is cut or damaged: it cannot be unpacked as {compression}") from None
+
+
+def _unpack_gzip(path: Path) -> None:
+    if not path.stat().st_size:
+        raise EOFError
+    with gzip.open(path) as file:  # compares every checksum on the way
+        while file.read(1 << 20):
+            pass
+
+
+def _walk_zstd(file: BinaryIO) -> None:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    while not size or file.tell() < size:
+        magic = _number(file, 4)
+        if magic & ~15 == ZSTD_SKIPPABLE:
+            _skip(file, _number(file, 4), size)
+        elif magic == ZSTD_FRAME:
+            _walk_frame(file, size)
+        else:
+            raise EOFError
+
+
+def _walk_frame(file: BinaryIO, size: int) -> None:
+    """Pass over one frame: its header, its blocks, its checksum (RFC 8878, section 3.1.1)."""
+    descriptor = _number(file, 1)
+    single_segment = bool(descriptor & 32)
+    window = 0 if single_segment else 1
+    dictionary = (0, 1, 2, 4)[descriptor & 3]
+    content = (int(single_segment), 2, 4, 8)[descriptor >> 6]
+    _skip(file, window + dictionary + content, size)
+    last = False
+    while not last:
+        block = _number(file, 3)
+        last, kind = bool(block & 1), block >> 1 & 3
+        _skip(file, 1 if kind == 1 else block >> 3, size)
+    _skip(file, 4 if descriptor & 4 else 0, size)
+
+
+def _number(file: BinaryIO, n_bytes: int) -> int:
+    raw = file.read(n_bytes)
+    if len(raw) < n_bytes:
+        raise EOFError
+    return int.from_bytes(raw, "little")
+
+
+def _skip(file: BinaryIO, n_bytes: int, size: int) -> None:
+    if file.seek(n_bytes, os.SEEK_CUR) > size:
+        raise EOFError
+
+
+NOWHERE = "\x1f\x1e\x1f\x1e"  # the engine wants a delimiter; no text holds this one, so that a line is one cell
+LONGEST_LINE = 8_000_000  # bytes
+BUFFER = 2 * LONGEST_LINE  # bytes that the engine reads at a time; by itself it would take sixteen lines
+
+
+LEAST_LIMIT = 1 << 16  # bytes that a line of any table may take
+BYTES_PER_CELL = 1000  # far more than a number takes
+
+
+def longest_line(n_columns: int, n_bytes: int = 0) -> int:
+    """How many bytes a line of so many cells may take, and of so many bytes beside them."""
+    return min(LONGEST_LINE, max(LEAST_LIMIT, BYTES_PER_CELL * n_columns + n_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class TextLines:
+    """The lines of a UTF-8 file, whatever ends them; a byte order mark before the first is dropped."""
+
+    path: Path
+    compression: Compression = "none"
+    skip: int = 0  # lines at the start that are not wanted
+    longest: int = LONGEST_LINE  # bytes of a line; the engine keeps thousands of lines at hand
+
+    @property
+    def source(self) -> str:
+        """What a query selects ``line`` from; it is null for an empty line."""
+        return (
+            f"read_csv({path_literal(self.path)}, columns={{'line': 'VARCHAR'}}, header=false, skip={self.skip}, "
+            f"delim='{NOWHERE}', quote='', escape='', compression='{self.compression}', max_line_size={self.longest}, "
+            f"buffer_size={BUFFER}, "
+            "auto_detect=false, strict_mode=false, hive_partitioning=false)"
+        )
+
+    def query(self, sql: str, n_rows: int = 1024) -> Iterator[list[Row]]:
+        """The result of a query, so many rows at a time."""
+        return batches_of_query(self.path, sql, n_rows)
+
+    def all_lines(self) -> Iterator[str]:
+        """Every line, also the empty ones."""
+        for rows in self.query(f"SELECT coalesce(line, '') FROM {self.source}"):
+            yield from (line for (line,) in rows)
+
+
+class Parser(Protocol):
+    """What a line means."""
+
+    def values(self, lines: list[str], first_row: int) -> NDArray[Any]:
+        """The numbers in the lines, one column for each of the table's; NaN where a cell is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinesTable:
+    """Rows of text; empty lines are no rows."""
+
+    lines: TextLines
+    parser: Parser
+    columns: Columns
+
+    @property
+    def sensors(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.columns.sensors
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Every row, in order, a few megabytes at a time."""
+        first_row = 0
+        for rows in self._batches("line", ""):
+            yield self._chunk([line for (line,) in rows], first_row)
+            first_row += len(rows)
+
+    def distinct(self) -> Iterator[Chunk]:
+        """The distinct lines of a narrow table of 0 and 1, grouped by the engine; every row of any other."""
+        narrow = len(self.sensors) <= GROUPED_SENSORS and self.columns.thresholds is None
+        return self._grouped() if narrow and self.columns.weight is None else self.chunks()
+
+    def _grouped(self) -> Iterator[Chunk]:
+        for rows in self._batches("line, count(*)", "GROUP BY line"):
+            try:
+                chunk = self._chunk([line for line, _ in rows], 0)
+            except DataError:
+                for _ in self.chunks():
+                    pass  # meets the same trouble, and knows the number of the row
+                raise
+            yield replace(chunk, weights=np.array([count for _, count in rows], np.float64))
+
+    def _batches(self, what: str, group: str) -> Iterator[list[Row]]:
+        sql = f"SELECT {what} FROM {self.lines.source} WHERE trim(line) <> '' {group}"
+        return tracked(self.lines.query(sql, rows_a_chunk(self.columns.n_columns)), "reading the table")
+
+    def _chunk(self, lines: list[str], first_row: int) -> Chunk:
+        values, weights = self.parser.values(lines, first_row), None
+        if self.columns.weight is not None:
+            weights = checked_weights(values[:, self.columns.weight].astype(np.float64), first_row)
+            values = values[:, self.columns.places]
+        return chunk_of_values(values, self.sensors, self.columns.thresholds, first_row, weights)

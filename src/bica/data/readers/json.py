@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import strange_value
-from bica.data.readers.lines import TextLines
+from bica.data.readers.engine import TextLines
 from bica.errors import DataError
 
 LINES_AT_HAND = 2048  # in the engine

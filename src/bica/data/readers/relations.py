@@ -13,8 +13,17 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import GROUPED_SENSORS, MISSING, STRANGE, Chunk, chunk_of_cells, rows_a_chunk, strange_value
-from bica.data.columns import Columns, checked_weights
+from bica.data.chunks import (
+    GROUPED_SENSORS,
+    MISSING,
+    STRANGE,
+    Chunk,
+    Columns,
+    checked_weights,
+    chunk_of_cells,
+    rows_a_chunk,
+    strange_value,
+)
 from bica.data.readers.engine import Row, batches_of_query, connection, path_literal, plain
 from bica.errors import DataError
 from bica.progress import tracked

@@ -13,8 +13,7 @@ import duckdb
 from bica.data.captures.packets import HEADER, PCAPNG_MAGIC, PcapHeader, open_bytes
 from bica.data.captures.read import Sniffer, add_capture, is_capture
 from bica.data.readers.csv import layout_of
-from bica.data.readers.engine import path_literal, plain, text_literal
-from bica.data.readers.lines import Compression, TextLines, check_whole
+from bica.data.readers.engine import Compression, TextLines, check_whole, path_literal, plain, text_literal
 from bica.data.slots.moments import Unit, microseconds_sql, unit_of_size
 from bica.data.slots.store import EventStore
 from bica.data.tables import Kind, check_file, keep_standard_input, kind_inside, kind_of, speaking_of_standard_input

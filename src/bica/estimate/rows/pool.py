@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from bica.data.chunks import all_observed
 from bica.data.patterns import PatternCounts
-from bica.kernels.bits import Words
+from bica.kernels.bits import Words, all_observed
 from bica.kernels.rows.gains import RowCells, Sources
 from bica.kernels.rows.lists import Lists, list_bits, taken, turned
 

@@ -14,9 +14,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import unpacked
 from bica.data.patterns import PatternCounts
 from bica.estimate.lattice.surface import NoiseShape
+from bica.kernels.bits import unpacked
 from bica.kernels.rows.ratios import best_gains, ratios, wrong_cells
 from bica.kernels.rows.states import Errors, Limits, StateRows, States, StateSources, hidden_states
 

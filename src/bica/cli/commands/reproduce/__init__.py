@@ -6,10 +6,10 @@ from bica.cli.app import LazyGroup
 
 COMMANDS = {
     "topologies": (
-        "bica.cli.commands.reproduce.topologies",
+        "bica.cli.commands.reproduce.evaluation",
         "The evaluation's figure: all error measures on four networks.",
     ),
-    "table": ("bica.cli.commands.reproduce.table", "The evaluation's computation times."),
+    "table": ("bica.cli.commands.reproduce.evaluation", "The evaluation's computation times."),
     "monitoring": (
         "bica.cli.commands.reproduce.monitoring",
         "Active users watched on a campus, against the number of sniffers.",

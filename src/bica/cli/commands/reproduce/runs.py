@@ -11,8 +11,6 @@ import click
 from bica.cli.options import json_option
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from bica.compare.run import Job, Record
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -81,43 +79,3 @@ def write_figure(output: str, name: str, chart: Any, text: str) -> None:
             save_picture(chart, folder / f"{name}{ending}", overwrite=True)
         write_whole(folder / f"{name}.md", text + "\n", overwrite=True)
     note(f"the results and {name}{{{','.join(FORMATS)},.md}} are in {folder}")
-
-
-def table_of(rows: Sequence[Record], column: str) -> Table:
-    """One line per method and noise level, one column per value that ``column`` has in the rows."""
-    from rich import box
-    from rich.table import Table
-
-    titles = list(dict.fromkeys(row[column] for row in rows))
-    table = Table("method", "flips", box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in titles:
-        table.add_column(str(title).removeprefix("topology "), justify="right", no_wrap=True)
-    lines: dict[tuple[str, str], dict[str, float]] = {}
-    for row in rows:
-        flips = f"{100 * row['flip_rate']:g} %" if "flip_rate" in row else "all"
-        lines.setdefault((row["contender"], flips), {})[row[column]] = row["mean"]
-    for (method, flips), values in sorted(lines.items()):
-        table.add_row(method, flips, *(f"{values[t]:.4f}" if t in values else "-" for t in titles))
-    return table
-
-
-_METHODS = click.option(
-    "--methods", metavar="NAMES", help="Contenders, separated by commas.  [default: FindBICA, likelihood, mac, truth]"
-)
-
-
-def evaluation_options() -> Callable[[Function], Function]:
-    """The options of an experiment, and which methods take part."""
-    shared = experiment_options("bica-reproduce", 50, 1, "Three numbers of rows and one run: a first look.")
-    return lambda function: shared(_METHODS(function))
-
-
-def evaluated(output: str, runs: int | None, quick: bool, methods: str | None, jobs: int | None) -> list[Record]:
-    """The records of the evaluation, FindBICA at its best setting."""
-    from bica.experiments.evaluation import EVALUATED, QUICK_RUNS, evaluation_plan, with_best_findbica
-    from bica.simulate import EVALUATION
-
-    n_runs = runs or (QUICK_RUNS if quick else EVALUATION.n_runs)
-    contenders = EVALUATED if methods is None else tuple(part.strip() for part in methods.split(","))
-    plan = evaluation_plan(n_runs, contenders, quick=quick)
-    return with_best_findbica(run_in_folder(plan, output, jobs))

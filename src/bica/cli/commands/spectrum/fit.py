@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bica.cli.failures import INTERRUPTED
+from bica.cli.app import INTERRUPTED
 from bica.cli.options import force_option, json_option, output_option, rate, refuse_two_answers
 
 
