@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import TextIOWrapper
 from threading import Timer
-from typing import Any, TextIO
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -16,9 +16,13 @@ from bica.text import harmless
 
 
 class Screen(Console):
-    """A rich console that shows text as it is: names from files are data, not markup, emoji codes or highlights."""
+    """Standard output, or standard error where a file goes to standard output (``-``).
 
-    def __init__(self, stream: TextIO) -> None:
+    It shows text as it is: names from files are data, not markup, emoji codes or highlights.
+    """
+
+    def __init__(self, output: str | None = None) -> None:
+        stream = sys.stderr if output == "-" else sys.stdout
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal limited to ASCII shows the rest as escapes
         super().__init__(file=stream, highlight=False, markup=False, emoji=False)
@@ -28,14 +32,9 @@ class Screen(Console):
         raise
 
 
-def screen_for(output: str | None = None) -> Screen:
-    """The screen for tables: standard output, unless a file is written there (``-``)."""
-    return Screen(sys.stderr if output == "-" else sys.stdout)
-
-
 def notes() -> Screen:
     """The screen for progress and notes."""
-    return Screen(sys.stderr)
+    return Screen("-")
 
 
 def note(sentence: str) -> None:

@@ -45,12 +45,16 @@ class Options:
     sample_weight: Any = None  # one weight a row, or the name of the column that holds them
     binarize: Binarize = None  # above this a number counts as 1; for all columns, or for some by name
 
-    def columns(self, names: Iterable[Any]) -> Columns:
+    def columns(self, names: Iterable[Any], unread: str | None = None) -> Columns:
         """Settle the columns of a table whose header says ``names``.
+
+        ``unread`` says what the table is where nobody knows yet how many rows it has: its weights must be a column.
 
         >>> Options(sample_weight="n", binarize={"b": 0.5}).columns(["a", "n", "b"])
         Columns(sensors=('a', 'b'), thresholds=array([nan, 0.5]), weight=1)
         """
+        if unread is not None and self.sample_weight is not None and not isinstance(self.sample_weight, str):
+            raise DataError(f"the weights of {unread} must be one of its columns; pass its name as `sample_weight`")
         found = [str(name) for name in names]
         place = _place_of_weights(found, self.sample_weight) if isinstance(self.sample_weight, str) else None
         kept = [name for i, name in enumerate(found) if i != place]
@@ -62,11 +66,6 @@ class Options:
     def weights(self, n_rows: int) -> NDArray[np.float64] | None:
         """The weights of the rows, unless they are in a column of the table."""
         return None if isinstance(self.sample_weight, str) else weights_of(self.sample_weight, n_rows)
-
-    def refuse_weights(self, what: str) -> None:
-        """Only the name of a column will do where the number of rows is not known yet."""
-        if self.sample_weight is not None and not isinstance(self.sample_weight, str):
-            raise DataError(f"the weights of {what} must be one of its columns; pass its name as `sample_weight`")
 
     def refuse_named_weights(self, what: str) -> None:
         """Only weights themselves will do where columns are not kept apart."""

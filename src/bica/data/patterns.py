@@ -23,6 +23,7 @@ from bica.kernels.bits import (
     unpacked,
 )
 from bica.kernels.columns import add_bit_weights
+from bica.progress import tracked
 
 HISTOGRAM_SENSORS = 22  # up to here a cell for every possible row may be cheaper than a hash table
 UNMERGED_WORDS = 1 << 22
@@ -198,7 +199,7 @@ class PatternCounts:
                 raise DataError("these rows are counted already: names, weights and thresholds come before that")
             return x
         table = open_table(x, sensors=sensors, sample_weight=sample_weight, binarize=binarize)
-        counts = cls.of_chunks(table.distinct(), table.sensors)
+        counts = cls.of_chunks(tracked(table.distinct(), "reading the table"), table.sensors)
         if not counts.weights.size:
             raise DataError("the table has no rows, or their weights are all zero, so there is nothing to learn from")
         return counts

@@ -61,7 +61,7 @@ class Rows:
         """Read all rows of an open table."""
         everything = all_observed(len(table.sensors))
         words, seen = [np.empty((0, everything.size), np.uint64)], [np.empty((0, everything.size), np.uint64)]
-        for chunk in tracked(table.chunks(), "reading chunks of rows"):
+        for chunk in tracked(table.chunks(), "reading the table"):
             words.append(chunk.words)
             seen.append(np.broadcast_to(everything, words[-1].shape) if chunk.observed is None else chunk.observed)
         return Rows(np.vstack(words), np.vstack(seen), table.sensors)

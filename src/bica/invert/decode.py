@@ -18,7 +18,7 @@ from bica.kernels.bits import Words, all_observed, packed, unpacked
 from bica.kernels.decoding.table import TIE, spread_bits
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
-from bica.progress import listening, report
+from bica.progress import report
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,12 +152,8 @@ def decode_table(
 
 def _decoded_chunks(decoder: Decoder, table: Table, places: NDArray[np.int64], nearest: bool) -> Iterator[Decoded]:
     everything = all_observed(places.size)
-    chunks, n_rows = table.chunks(), 0
-    while True:
-        with listening(lambda *_: None):  # progress is reported by rows, not by chunks
-            chunk = next(chunks, None)
-        if chunk is None:
-            return
+    n_rows = 0
+    for chunk in table.chunks():
         observed = np.broadcast_to(everything, chunk.words.shape) if chunk.observed is None else chunk.observed
         rows = Rows(chunk.words, observed).of_sensors(places)
         yield decoder.decode(rows.words, rows.seen, nearest=nearest)

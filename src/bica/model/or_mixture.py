@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -272,13 +272,16 @@ class OrMixture:
         given = Rows.of_one(row).matched(self.sensors)
         return explain(self, given.words, given.seen, k=k)
 
-    def document(self) -> ModelDocument:
-        """The model in the plain values of a model file."""
+    def document(
+        self, errors: Sequence[float | None] | None = None, fitted: Mapping[str, Any] | None = None
+    ) -> ModelDocument:
+        """The model in the plain values of a model file, with the errors and the story of a fit if there are any."""
+        errors = [None] * self.n_sources if errors is None else errors
         sources = tuple(
-            SourceEntry(tuple(np.flatnonzero(column).tolist()), float(chance), name=name)
-            for column, chance, name in zip(self.mixing.T, self.probability, self.names, strict=True)
+            SourceEntry(tuple(np.flatnonzero(column).tolist()), float(chance), error, name)
+            for column, chance, error, name in zip(self.mixing.T, self.probability, errors, self.names, strict=True)
         )
-        return ModelDocument(self.sensors, sources, self.noise.false_alarm, self.noise.miss)
+        return ModelDocument(self.sensors, sources, self.noise.false_alarm, self.noise.miss, fitted or {})
 
     @staticmethod
     def of_document(document: ModelDocument) -> OrMixture:

@@ -68,7 +68,7 @@ def decode(
     if (model, table) == ("-", "-"):
         raise click.UsageError("MODEL and TABLE cannot both come from standard input; put one in a file.")
 
-    from bica.cli.options import check_outputs, read_model
+    from bica.cli.options import read_model
     from bica.cli.screen import waiting
     from bica.cli.screens.decoding import Summary
     from bica.data.rows import Rows
@@ -76,6 +76,7 @@ def decode(
     from bica.data.writers import activity_file, check_table_names
     from bica.invert.decode import decode_table
     from bica.model.or_mixture import OrMixture
+    from bica.output import check_outputs
 
     check_table_names(output)
     check_outputs(force, output)
@@ -119,13 +120,13 @@ def _in_time(model: OrMixture, rows: Rows, stay: float | Mapping[str, Any]) -> I
 
 
 def _show(summary: Summary, n_sources: int, output: str, *, nearest: bool, as_json: bool) -> None:
-    from bica.cli.screen import print_json, screen_for
+    from bica.cli.screen import Screen, print_json
     from bica.text import harmless
 
     if as_json:
         print_json(summary.as_dict() | {"n_sources": n_sources, "activity": output})
         return
-    screen = screen_for(output)
+    screen = Screen(output)
     screen.print(f"{summary.n_rows} rows decoded, {n_sources} sources behind them")
     for sentence in summary.sentences(nearest=nearest):
         screen.print(sentence, soft_wrap=True)

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from bica.data.chunks import GROUPED_SENSORS, Chunk, Columns, checked_weights, chunk_of_values, rows_a_chunk
 from bica.errors import DataError
 from bica.output import interruption, temporary_folder
-from bica.progress import tracked
 
 Row = tuple[Any, ...]
 QUIET = "SET enable_progress_bar = false"  # which would go to standard output in an interactive session
@@ -42,29 +41,26 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def batches_of_query(path: Path, sql: str, n_rows: int) -> Iterator[list[Row]]:
-    """The result of a query over a file, at most so many rows at a time, in the order of the file."""
-    try:
-        with connection() as engine:
-            with ctrl_c_passing():
-                engine.execute(sql)
-            while rows := _more(engine, n_rows):
-                yield rows
-    except duckdb.Error as error:
-        raise DataError(f"{path} cannot be read: {plain(error)}") from None
+    """The result of a query over a file, at most so many rows at a time, in the order of the file.
 
-
-def _more(engine: duckdb.DuckDBPyConnection, n_rows: int) -> list[Row]:
-    """The next rows, fewer where their text is long: a small compressed file may hold huge lines."""
+    Fewer where their text is long: a small compressed file may hold huge lines.
+    """
     rows: list[Row] = []
     n_characters = 0
-    while len(rows) < n_rows and n_characters < CHARACTERS_PER_BATCH:
-        with ctrl_c_passing():
-            fetched = engine.fetchmany(min(ROWS_PER_FETCH, n_rows - len(rows)))
-        if not fetched:
-            break
-        rows += fetched
-        n_characters += sum(len(row[0]) for row in fetched if isinstance(row[0], str))
-    return rows
+    try:
+        with ctrl_c_passing(), connection() as engine:
+            engine.execute(sql)
+            while fetched := engine.fetchmany(min(ROWS_PER_FETCH, n_rows - len(rows))):
+                rows += fetched
+                for cell, *_ in fetched:
+                    n_characters += len(cell) if isinstance(cell, str) else 0
+                if len(rows) >= n_rows or n_characters >= CHARACTERS_PER_BATCH:
+                    yield rows
+                    rows, n_characters = [], 0
+        if rows:
+            yield rows
+    except duckdb.Error as error:
+        raise DataError(f"{path} cannot be read: {plain(error)}") from None
 
 
 @contextmanager
@@ -176,6 +172,9 @@ def _skip(file: BinaryIO, n_bytes: int, size: int) -> None:
         raise EOFError
 
 
+HEADER_LINES = 1000  # a name may hold line ends, but not this many
+HEADER_CHARACTERS = 1 << 24
+NOT_EMPTY = "trim(line) <> ''"
 NOWHERE = "\x1f\x1e\x1f\x1e"  # the engine wants a delimiter; no text holds this one, so that a line is one cell
 LONGEST_LINE = 8_000_000  # bytes
 BUFFER = 2 * LONGEST_LINE  # bytes that the engine reads at a time; by itself it would take sixteen lines
@@ -216,7 +215,22 @@ class TextLines:
     def all_lines(self) -> Iterator[str]:
         """Every line, also the empty ones."""
         for rows in self.query(f"SELECT coalesce(line, '') FROM {self.source}"):
-            yield from (line for (line,) in rows)
+            for (line,) in rows:
+                yield line
+
+    def first_lines(self) -> list[str]:
+        """As many lines as a header may take, at least one if there is any."""
+        first: list[str] = []
+        n_characters = 0
+        for line in self.all_lines():
+            first.append(line)
+            n_characters += len(line)
+            if len(first) == HEADER_LINES or n_characters > HEADER_CHARACTERS:
+                break
+        return first
+
+
+GROUPED_ROWS = 1 << 16  # distinct lines at a time, of few cells each
 
 
 class Parser(Protocol):
@@ -241,8 +255,8 @@ class LinesTable:
 
     def chunks(self) -> Iterator[Chunk]:
         """Every row, in order, a few megabytes at a time."""
-        first_row = 0
-        for rows in self._batches("line", ""):
+        sql, first_row = f"SELECT line FROM {self.lines.source} WHERE {NOT_EMPTY}", 0
+        for rows in self.lines.query(sql, rows_a_chunk(self.columns.n_columns)):
             yield self._chunk([line for (line,) in rows], first_row)
             first_row += len(rows)
 
@@ -252,18 +266,16 @@ class LinesTable:
         return self._grouped() if narrow and self.columns.weight is None else self.chunks()
 
     def _grouped(self) -> Iterator[Chunk]:
-        for rows in self._batches("line, count(*)", "GROUP BY line"):
+        sql = f"SELECT line, count(*) FROM {self.lines.source} WHERE {NOT_EMPTY} GROUP BY line"
+        for rows in self.lines.query(sql, GROUPED_ROWS):
+            lines, counts = zip(*rows, strict=True)
             try:
-                chunk = self._chunk([line for line, _ in rows], 0)
+                chunk = self._chunk(list(lines), 0)
             except DataError:
                 for _ in self.chunks():
                     pass  # meets the same trouble, and knows the number of the row
                 raise
-            yield replace(chunk, weights=np.array([count for _, count in rows], np.float64))
-
-    def _batches(self, what: str, group: str) -> Iterator[list[Row]]:
-        sql = f"SELECT {what} FROM {self.lines.source} WHERE trim(line) <> '' {group}"
-        return tracked(self.lines.query(sql, rows_a_chunk(self.columns.n_columns)), "reading the table")
+            yield replace(chunk, weights=np.array(counts, np.float64))
 
     def _chunk(self, lines: list[str], first_row: int) -> Chunk:
         values, weights = self.parser.values(lines, first_row), None

@@ -26,7 +26,6 @@ from bica.data.chunks import (
 )
 from bica.data.readers.engine import Row, batches_of_query, connection, path_literal, plain
 from bica.errors import DataError
-from bica.progress import tracked
 from bica.text import brief
 
 NUMERIC = re.compile(r'BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(\d+, ?\d+\)|BIGNUM|"NULL"')
@@ -140,7 +139,7 @@ class RelationTable:
 
     def _read(self, sql: str, weighted: bool) -> Iterator[Chunk]:
         first_row = 0
-        for rows in tracked(self.source.batches(sql, rows_a_chunk(len(self.sensors))), "reading the table"):
+        for rows in self.source.batches(sql, rows_a_chunk(len(self.sensors))):
             cells = self._cells([row[0] for row in rows])
             if cells.max(initial=0) == STRANGE:
                 raise self._strange()

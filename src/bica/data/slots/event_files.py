@@ -114,7 +114,7 @@ def _parquet_log(store: EventStore, path: Path) -> EventLog:
 
 
 def _csv_log(lines: TextLines) -> EventLog:
-    layout = layout_of(lines)
+    layout = layout_of(lines.first_lines(), lines.path)
     places = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(layout.names)))
     source = (
         f"read_csv({path_literal(lines.path)}, columns={{{places}}}, header=false, skip={layout.n_header_lines}, "

@@ -46,7 +46,7 @@ def topologies(
     Four topologies, five numbers of rows, with and without 10 % of the cells flipped; one row per measure, one
     line per method.
     """
-    from bica.cli.screen import print_json, screen_for
+    from bica.cli.screen import Screen, print_json
     from bica.compare import summarise
     from bica.experiments.evaluation import evaluation_chart, markdown_of_means
     from bica.simulate import TOPOLOGIES, topology
@@ -59,7 +59,7 @@ def topologies(
         return
     largest = max(row["n_samples"] for row in means)
     shown = [row for row in means if row["measure"] == "hamming_distance" and row["n_samples"] == largest]
-    screen = screen_for()
+    screen = Screen()
     screen.print(f"share of wrong cells in the mixing of each topology, from {largest} rows:")
     screen.print(table_of(shown, "network"))
 
@@ -71,7 +71,7 @@ def table(output: str, runs: int | None, quick: bool, methods: str | None, jobs:
 
     The runs are those of `bica reproduce topologies`; in the same folder nothing is run twice.
     """
-    from bica.cli.screen import print_json, screen_for
+    from bica.cli.screen import Screen, print_json
     from bica.experiments.evaluation import markdown_of_times, mean_times, times_chart
 
     times = mean_times(evaluated(output, runs, quick, methods, jobs))
@@ -79,7 +79,7 @@ def table(output: str, runs: int | None, quick: bool, methods: str | None, jobs:
     if as_json:
         print_json({"times": times})
         return
-    screen = screen_for()
+    screen = Screen()
     screen.print("mean CPU seconds of a fit on each topology, averaged over all else:")
     screen.print(table_of(times, "network"))
 
