@@ -24,7 +24,7 @@ def check(
     """
     import numpy as np
 
-    from bica.cli.screen import Screen, print_json, waiting
+    from bica.cli.screens import Screen, print_json, waiting
     from bica.cli.screens.model import show_findings, show_verdict
     from bica.data.patterns import PatternCounts
     from bica.diagnose.verdicts import Diagnosis

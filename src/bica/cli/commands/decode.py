@@ -69,7 +69,7 @@ def decode(
         raise click.UsageError("MODEL and TABLE cannot both come from standard input; put one in a file.")
 
     from bica.cli.options import read_model
-    from bica.cli.screen import waiting
+    from bica.cli.screens import waiting
     from bica.cli.screens.decoding import Summary
     from bica.data.rows import Rows
     from bica.data.tables import open_table
@@ -120,7 +120,7 @@ def _in_time(model: OrMixture, rows: Rows, stay: float | Mapping[str, Any]) -> I
 
 
 def _show(summary: Summary, n_sources: int, output: str, *, nearest: bool, as_json: bool) -> None:
-    from bica.cli.screen import Screen, print_json
+    from bica.cli.screens import Screen, print_json
     from bica.text import harmless
 
     if as_json:

@@ -47,7 +47,7 @@ def explain(
     reads standard input.
     """
     from bica.cli.options import read_model
-    from bica.cli.screen import Screen, print_json, waiting
+    from bica.cli.screens import Screen, print_json, waiting
     from bica.cli.screens.decoding import explanation_values, show_explanations
     from bica.invert.explain import explain as explain_row
     from bica.kernels.bits import packed

@@ -123,7 +123,7 @@ def fit(
 
     import numpy as np
 
-    from bica.cli.screen import note, waiting
+    from bica.cli.screens import note, waiting
     from bica.cli.screens.model import give_model
     from bica.methods import method_named
     from bica.pipeline import learn, read
@@ -146,7 +146,7 @@ def _resampled(learned: Learned, learner: Method, n_resamples: int, rng: np.rand
     """The same with the results of a bootstrap in its fit; Ctrl-C keeps the resamples so far."""
     from dataclasses import replace
 
-    from bica.cli.screen import note
+    from bica.cli.screens import note
     from bica.estimate.bootstrap import bootstrap
 
     again = bootstrap(learner, learned.counts, learned.fit, n_resamples, rng, n_jobs=n_jobs)

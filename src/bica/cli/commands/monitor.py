@@ -88,7 +88,7 @@ def monitor(
     import numpy as np
 
     from bica.applications.monitoring.assignment import SOLVERS, assign, relax
-    from bica.cli.screen import waiting
+    from bica.cli.screens import waiting
     from bica.cli.screens.monitoring import assignment_csv, show_assignment
     from bica.output import check_outputs, write_output
 

@@ -15,7 +15,7 @@ def show(model: str, full: bool, as_json: bool) -> None:
     MODEL is a file written by `bica fit` or `bica simulate --truth`; a single dash reads standard input.
     """
     from bica.cli.options import read_model
-    from bica.cli.screen import Screen
+    from bica.cli.screens import Screen
     from bica.cli.screens.model import show_model
     from bica.model.files import document_text
     from bica.output import write_output

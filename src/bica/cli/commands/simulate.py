@@ -114,7 +114,7 @@ def simulate(
     import numpy as np
 
     import bica.simulate
-    from bica.cli.screen import waiting
+    from bica.cli.screens import waiting
     from bica.data.writers import check_table_names, table_bytes
     from bica.model.files import document_text
     from bica.output import check_outputs, write_output
@@ -138,7 +138,7 @@ def simulate(
 
 def _show(model: OrMixture, n_samples: int, files: dict[str, str | None], *, as_json: bool) -> None:
     """Print what was made, and where it is."""
-    from bica.cli.screen import Screen, print_json
+    from bica.cli.screens import Screen, print_json
     from bica.text import harmless
 
     if as_json:

@@ -74,7 +74,7 @@ def slots(events: tuple[str, ...], output: str, force: bool, as_json: bool, **se
     if events.count("-") > 1:
         raise click.UsageError("standard input can be read once only.")
 
-    from bica.cli.screen import waiting
+    from bica.cli.screens import waiting
     from bica.cli.screens.slots import show_slots
     from bica.data.slots.moments import microseconds
     from bica.data.slots.store import event_store

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bica.cli.screen import Screen, note
+from bica.cli.screens import Screen, note
 from bica.model.files import ModelDocument, Rate, document_text
 from bica.output import free_name, write_output
 from bica.text import VERDICTS, counted, folded, harmless

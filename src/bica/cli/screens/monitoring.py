@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bica.applications.monitoring.assignment import Assignment
-from bica.cli.screen import Screen, print_json
+from bica.cli.screens import Screen, print_json
 from bica.cli.screens.model import number, plain_table
 from bica.text import counted, folded, harmless, percent
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.text import Text
 
-from bica.cli.screen import Screen, print_json
+from bica.cli.screens import Screen, print_json
 from bica.cli.screens.model import plain_table
 from bica.data.slots.moments import in_words, written
 from bica.data.slots.store import EventStore

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bica.cli.commands.reproduce.runs import Function, experiment_options, run_in_folder, write_figure
+from bica.cli.commands.reproduce import Function, experiment_options, run_in_folder, write_figure
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -46,7 +46,7 @@ def topologies(
     Four topologies, five numbers of rows, with and without 10 % of the cells flipped; one row per measure, one
     line per method.
     """
-    from bica.cli.screen import Screen, print_json
+    from bica.cli.screens import Screen, print_json
     from bica.compare import summarise
     from bica.experiments.evaluation import evaluation_chart, markdown_of_means
     from bica.simulate import TOPOLOGIES, topology
@@ -71,7 +71,7 @@ def table(output: str, runs: int | None, quick: bool, methods: str | None, jobs:
 
     The runs are those of `bica reproduce topologies`; in the same folder nothing is run twice.
     """
-    from bica.cli.screen import Screen, print_json
+    from bica.cli.screens import Screen, print_json
     from bica.experiments.evaluation import markdown_of_times, mean_times, times_chart
 
     times = mean_times(evaluated(output, runs, quick, methods, jobs))

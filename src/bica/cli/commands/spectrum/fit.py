@@ -34,7 +34,7 @@ def fit(table: str, output: str | None, noise: float | None, force: bool, as_jso
     refuse_two_answers(as_json, output)
 
     from bica.applications.spectrum import learn_users
-    from bica.cli.screen import note, waiting
+    from bica.cli.screens import note, waiting
     from bica.cli.screens.model import give_model
     from bica.model.noise import Noise
     from bica.output import check_outputs

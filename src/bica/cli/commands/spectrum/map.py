@@ -55,7 +55,7 @@ def map(  # noqa: A001 (the command's name)
     from bica.applications.spectrum.field_files import read_field
     from bica.applications.spectrum.placing import PlacedUsers
     from bica.cli.options import read_model
-    from bica.cli.screen import Screen, print_json, waiting
+    from bica.cli.screens import Screen, print_json, waiting
     from bica.model.or_mixture import OrMixture
     from bica.output import check_outputs
 

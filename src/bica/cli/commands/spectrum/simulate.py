@@ -69,7 +69,7 @@ def simulate(
 
     from bica.applications.spectrum import draw_survey, random_field, random_traffic
     from bica.applications.spectrum.field_files import field_text
-    from bica.cli.screen import waiting
+    from bica.cli.screens import waiting
     from bica.data.writers import check_table_names, table_bytes
     from bica.model.files import document_text
     from bica.output import check_outputs, write_output
@@ -95,7 +95,7 @@ def simulate(
 
 def _show(survey: Survey, files: dict[str, str | None], *, as_json: bool) -> None:
     """Print what was made, and where it is."""
-    from bica.cli.screen import Screen, print_json
+    from bica.cli.screens import Screen, print_json
     from bica.text import harmless
 
     n_users, n_sources = survey.field.n_users, survey.problem.model.n_sources
