@@ -287,14 +287,14 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         check_is_fitted(self)
         with self._reporting():
             rows = self._rows(X)
-            return _with_warning(log_probability(self.model_, rows.words, rows.seen))
+            return _with_warning(log_probability(self.model_, rows.words, rows.observed))
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-likelihood of a row; a lower bound in the cases that ``score_samples`` names."""
         check_is_fitted(self)
         with self._reporting():
             counts = self._counts(X, None, first=False)
-            by_row = _with_warning(log_probability(self.model_, counts.patterns, counts.seen()))
+            by_row = _with_warning(log_probability(self.model_, counts.patterns, counts.observed_cells()))
         return float(counts.weights @ by_row) / counts.n_samples
 
     def sample(self, n_samples: int = 1) -> NDArray[np.int8]:
@@ -340,7 +340,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     def _in_time(self, rows: Rows) -> NDArray[np.bool_]:
         stays = getattr(self, "persistence_", "estimate")
-        found = decode_in_time(self.model_, rows.words, rows.seen, persistence=stays)
+        found = decode_in_time(self.model_, rows.words, rows.observed, persistence=stays)
         if not found.feasible.all():
             raise InfeasibleError(impossible(self.model_.decode(rows)))
         return found.activity
@@ -351,7 +351,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         if self.temporal is not True:
             stays = checked_persistence(self.temporal, self.model_.probability)
         elif stays is None and rows is not None:
-            stays = learn_persistence(self.model_, rows.words, rows.seen)
+            stays = learn_persistence(self.model_, rows.words, rows.observed)
         if stays is not None:
             self.persistence_ = stays
         return self

@@ -42,7 +42,7 @@ class Options:
     """What the user says about a table beside the table itself."""
 
     sensors: Sequence[str] | None = None  # names in place of those that the table has
-    sample_weight: Any = None  # one weight a row, or the name of the column that holds them
+    sample_weight: Any = None  # one weight per row, or the name of the column that holds them
     binarize: Binarize = None  # above this a number counts as 1; for all columns, or for some by name
 
     def columns(self, names: Iterable[Any], unread: str | None = None) -> Columns:
@@ -94,7 +94,7 @@ def checked_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def thresholds_of(binarize: Binarize, sensors: tuple[str, ...]) -> NDArray[np.float64] | None:
-    """One threshold a sensor, NaN where the cells must be 0 or 1; None if that holds for all."""
+    """One threshold per sensor, NaN where the cells must be 0 or 1; None if that holds for all."""
     if binarize is None:
         return None
     if not isinstance(binarize, Mapping):
@@ -109,7 +109,7 @@ def thresholds_of(binarize: Binarize, sensors: tuple[str, ...]) -> NDArray[np.fl
 
 
 def weights_of(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
-    """One checked weight a row from anything like an array; None stays None."""
+    """One checked weight per row from anything like an array; None stays None."""
     if sample_weight is None:
         return None
     try:
@@ -118,7 +118,7 @@ def weights_of(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
         raise DataError("`sample_weight` holds something that is not a number, or far too large a one") from None
     if weights.shape != (n_rows,):
         given = f"{len(weights)} weights" if weights.ndim == 1 else f"an array of shape {weights.shape}"
-        raise DataError(f"`sample_weight` needs one weight a row, {n_rows} in all, but {given} came")
+        raise DataError(f"`sample_weight` needs one weight per row, {n_rows} in all, but {given} came")
     return checked_weights(weights, 0)
 
 
@@ -164,7 +164,7 @@ class Chunk:
     """Consecutive rows of a table; bit i of a row's words is sensor i, and an unobserved cell has bit 0."""
 
     words: Words  # (n_rows, n_words)
-    observed: Words | None = None  # same shape, bit set where the cell was seen; None: all were
+    observed: Words | None = None  # same shape, bit set where the cell was observed; None: all were
     weights: NDArray[np.float64] | None = None  # (n_rows,); None: every row counts once
 
 
@@ -195,7 +195,8 @@ def rows_a_chunk(n_sensors: int) -> int:
 
 
 STRANGE = 3  # neither 0 nor 1 nor missing
-NOT_SEEN = ("NoneType", "NAType", "NaTType", "MaskedConstant")  # by name, since pandas may not be installed
+INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")  # in CSV, in a frame read from it, in Parquet
+NOT_OBSERVED = ("NoneType", "NAType", "NaTType", "MaskedConstant")  # by name, since pandas may not be installed
 
 
 def cells_of(values: NDArray[Any], thresholds: NDArray[np.float64] | float | None) -> NDArray[np.uint8]:
@@ -241,9 +242,15 @@ def strange_value(row: int | None, sensor: str, value: object) -> DataError:
     if isinstance(shown, float) and shown.is_integer():
         shown = int(shown)
     where = f"column {brief(sensor)}" if row is None else f"row {row}, column {brief(sensor)}"
-    return DataError(
-        f"{where} holds {brief(shown)}, but only 0 and 1 can be read; turn measurements into 0/1 with `binarize`"
-    )
+    remedy = remedy_for(sensor, "turn measurements into 0/1 with `binarize`")
+    return DataError(f"{where} holds {brief(shown)}, but only 0 and 1 can be read; {remedy}")
+
+
+def remedy_for(sensor: str, usual: str) -> str:
+    """What to do about a column that cannot be read: ``usual``, unless pandas wrote it without being asked to."""
+    if sensor not in INDEX_NAMES:
+        return usual
+    return "this looks like the row index that pandas writes; leave the column out, as `index=False` does"
 
 
 def _cells_of_objects(values: NDArray[Any], thresholds: NDArray[np.float64] | float | None) -> NDArray[np.uint8]:
@@ -254,14 +261,14 @@ def _cells_of_objects(values: NDArray[Any], thresholds: NDArray[np.float64] | fl
 
 
 def floats_of(values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Python objects as floats, NaN for those that say "not seen", and which of them are no numbers at all."""
+    """Python objects as floats, NaN for those that say "not observed", and which of them are no numbers at all."""
     numbers = [_number(value) for value in values.astype(object).ravel()]
     floats = np.array([np.nan if number is None else number for number in numbers], np.float64)
     return floats.reshape(values.shape), np.array([n is None for n in numbers], bool).reshape(values.shape)
 
 
 def _number(value: object) -> float | None:
-    if type(value).__name__ in NOT_SEEN:
+    if type(value).__name__ in NOT_OBSERVED:
         return float("nan")
     if isinstance(value, Real | np.bool_) or type(value).__name__ == "Decimal":
         try:

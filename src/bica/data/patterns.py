@@ -122,8 +122,8 @@ class DistinctRows:
         return grouped(np.ascontiguousarray(keys[order, :-1]), weights * counts[order])
 
     def _keys(self, words: Words, observed: Words | None = None) -> Words:
-        seen = np.broadcast_to(self.everything, words.shape) if observed is None else observed
-        return np.hstack([words, seen])
+        known = np.broadcast_to(self.everything, words.shape) if observed is None else observed
+        return np.hstack([words, known])
 
 
 def _chosen_rows(chunk: Chunk, rows: NDArray[np.bool_]) -> Chunk:
@@ -171,7 +171,7 @@ class PatternCounts:
     patterns: Words  # (n_patterns, n_words); bit i of the words is sensor i, 0 where it was not observed
     weights: NDArray[np.float64]  # (n_patterns,), how often each occurred
     sensors: tuple[str, ...]
-    observed: Words | None = None  # like patterns, the cells that were seen; None: all were
+    observed: Words | None = None  # like patterns, the cells that were observed; None: all were
     _varying: NDArray[np.int64] | None = field(default=None, init=False, repr=False)  # found when first asked for
 
     @classmethod
@@ -229,7 +229,7 @@ class PatternCounts:
             self.sensors == other.sensors
             and np.array_equal(self.patterns, other.patterns)
             and np.array_equal(self.weights, other.weights)
-            and np.array_equal(self.seen(), other.seen())
+            and np.array_equal(self.observed_cells(), other.observed_cells())
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -247,7 +247,7 @@ class PatternCounts:
     def _chunk(self) -> Chunk:
         return Chunk(self.patterns, self.observed, self.weights)
 
-    def seen(self) -> Words:
+    def observed_cells(self) -> Words:
         """Which cells of each pattern were observed, as bit sets."""
         if self.observed is not None:
             return self.observed
@@ -261,7 +261,7 @@ class PatternCounts:
         """How often each sensor was on: (n_sensors,)."""
         return self._totals(self.patterns)
 
-    def times_seen(self) -> NDArray[np.float64]:
+    def times_observed(self) -> NDArray[np.float64]:
         """In how many rows each sensor was observed: (n_sensors,)."""
         if self.observed is None:
             return np.full(self.n_sensors, self.n_samples)
@@ -271,7 +271,7 @@ class PatternCounts:
         """The sensors that were sometimes on and sometimes off, by their places."""
         if self._varying is None:
             ones = self.ones()
-            object.__setattr__(self, "_varying", np.flatnonzero((ones > 0) & (ones < self.times_seen())))
+            object.__setattr__(self, "_varying", np.flatnonzero((ones > 0) & (ones < self.times_observed())))
         assert self._varying is not None
         return self._varying
 

@@ -24,7 +24,7 @@ class Rows:
     """What the sensors showed, row by row, all in memory."""
 
     words: Words  # (n_rows, n_words), bit 0 where a cell was not observed
-    seen: Words  # same shape, bit set where it was
+    observed: Words  # same shape, bit set where it was
     sensors: tuple[str, ...] = ()  # their names, where they matter
 
     @staticmethod
@@ -60,32 +60,32 @@ class Rows:
     def of_table(table: Table) -> Rows:
         """Read all rows of an open table."""
         everything = all_observed(len(table.sensors))
-        words, seen = [np.empty((0, everything.size), np.uint64)], [np.empty((0, everything.size), np.uint64)]
+        words, observed = [np.empty((0, everything.size), np.uint64)], [np.empty((0, everything.size), np.uint64)]
         for chunk in tracked(table.chunks(), "reading the table"):
             words.append(chunk.words)
-            seen.append(np.broadcast_to(everything, words[-1].shape) if chunk.observed is None else chunk.observed)
-        return Rows(np.vstack(words), np.vstack(seen), table.sensors)
+            observed.append(np.broadcast_to(everything, words[-1].shape) if chunk.observed is None else chunk.observed)
+        return Rows(np.vstack(words), np.vstack(observed), table.sensors)
 
     @staticmethod
     def of_words(words: Words, observed: Words | None, n_sensors: int) -> Rows:
         """Rows that are packed already; None: every cell was observed. Words of another shape are refused."""
         everything = np.broadcast_to(all_observed(n_sensors), (len(words), n_words(n_sensors)))
-        seen = everything if observed is None else observed
-        if words.shape != everything.shape or seen.shape != words.shape:
+        observed = everything if observed is None else observed
+        if words.shape != everything.shape or observed.shape != words.shape:
             raise DataError(
                 f"a row of {n_sensors} sensors takes {n_words(n_sensors)} words, "
-                f"but words has shape {words.shape} and observed {seen.shape}"
+                f"but words has shape {words.shape} and observed {observed.shape}"
             )
-        return Rows(words & seen, seen)
+        return Rows(words & observed, observed)
 
     @property
     def is_complete(self) -> bool:
         """Whether every cell of the named sensors was observed."""
-        return bool((self.seen == all_observed(len(self.sensors))).all())
+        return bool((self.observed == all_observed(len(self.sensors))).all())
 
     def counts(self) -> PatternCounts:
         """The same rows without their order."""
-        return PatternCounts.of_chunks([Chunk(self.words, None if self.is_complete else self.seen)], self.sensors)
+        return PatternCounts.of_chunks([Chunk(self.words, None if self.is_complete else self.observed)], self.sensors)
 
     def distinct(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where each distinct row stands first, and the number of its distinct row for every row.
@@ -94,25 +94,25 @@ class Rows:
         >>> Rows(words, words).distinct()
         (array([0, 1]), array([0, 1, 0]))
         """
-        if len(self.words) and (self.seen == self.seen[0]).all():
+        if len(self.words) and (self.observed == self.observed[0]).all():
             keys = self.words
             top = int(keys.max())
             if keys.shape[1] == 1 and top < SMALL * len(keys):
                 return _numbered(keys[:, 0], top)
         else:
-            keys = np.hstack([self.words, self.seen])
+            keys = np.hstack([self.words, self.observed])
         first, number = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
         return first[: group_equal(keys, first, number)], number
 
     def pick(self, rows: NDArray[np.int64]) -> Rows:
         """These rows only."""
-        return Rows(self.words[rows], self.seen[rows], self.sensors)
+        return Rows(self.words[rows], self.observed[rows], self.sensors)
 
     def of_sensors(self, sensors: NDArray[np.int64]) -> Rows:
         """What these sensors showed."""
         taken = np.zeros((2, len(self.words), n_words(sensors.size)), np.uint64)
         choose_bits(self.words, sensors, taken[0])
-        choose_bits(self.seen, sensors, taken[1])
+        choose_bits(self.observed, sensors, taken[1])
         names = tuple(self.sensors[place] for place in sensors) if self.sensors else ()
         return Rows(taken[0], taken[1], names)
 
@@ -127,8 +127,8 @@ class Rows:
 
     def cells(self, n_sensors: int) -> NDArray[np.uint8]:
         """The rows unpacked: (n_rows, n_sensors) of 0, 1 and ``MISSING``."""
-        on, seen = unpacked(self.words, n_sensors), unpacked(self.seen, n_sensors)
-        return np.where(seen, on.view(np.uint8), np.uint8(MISSING))
+        on, observed = unpacked(self.words, n_sensors), unpacked(self.observed, n_sensors)
+        return np.where(observed, on.view(np.uint8), np.uint8(MISSING))
 
 
 def read_complete(path: str, columns: Sequence[str]) -> NDArray[np.bool_]:

@@ -129,7 +129,7 @@ def pair_tails(model: OrMixture, pairs: PairCounts) -> Square:
     probability = both_on(model)
     tails = np.empty_like(probability)
     tails[first, second] = binomial_tails(
-        np.rint(pairs.both[first, second]), np.rint(pairs.seen[first, second]), probability[first, second]
+        np.rint(pairs.both[first, second]), np.rint(pairs.observed[first, second]), probability[first, second]
     )
     tails[second, first] = tails[first, second]
     return tails
@@ -213,7 +213,7 @@ def find_odd_pair(model: OrMixture, data: PatternCounts, stretch: Vector) -> Odd
     return OddPair(
         (data.sensors[i], data.sensors[k]),
         float(pairs.both[i, k]),
-        float(pairs.seen[i, k] * both_on(model)[i, k]),
+        float(pairs.observed[i, k] * both_on(model)[i, k]),
         min(1.0, n_tests * float(p_values[i, k])),
     )
 

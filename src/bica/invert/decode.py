@@ -156,7 +156,7 @@ def _decoded_chunks(decoder: Decoder, table: Table, places: NDArray[np.int64], n
     for chunk in table.chunks():
         observed = np.broadcast_to(everything, chunk.words.shape) if chunk.observed is None else chunk.observed
         rows = Rows(chunk.words, observed).of_sensors(places)
-        yield decoder.decode(rows.words, rows.seen, nearest=nearest)
+        yield decoder.decode(rows.words, rows.observed, nearest=nearest)
         n_rows += len(rows.words)
         report("rows decoded", n_rows, None)
 

@@ -207,8 +207,10 @@ class OrMixture:
 
     def log_probability(self, data: PatternCounts) -> NDArray[np.float64]:
         """The log of the probability of each distinct row of ``data``; missing cells may be anything."""
-        rows = Rows(data.patterns, data.seen(), data.sensors).matched(self.sensors)
-        return log_probability(self.mixing, self.probability, self.noise.rates(self.n_sensors), rows.words, rows.seen)
+        rows = Rows(data.patterns, data.observed_cells(), data.sensors).matched(self.sensors)
+        return log_probability(
+            self.mixing, self.probability, self.noise.rates(self.n_sensors), rows.words, rows.observed
+        )
 
     def log_likelihood(self, rows: Any) -> float:
         """The log of the probability of all rows together; each group of connected sensors may have up to 24.
@@ -244,7 +246,7 @@ class OrMixture:
         from bica.invert.decode import decode
 
         given = Rows.of(rows).matched(self.sensors)
-        return decode(self, given.words, given.seen, solver=solver, nearest=nearest)
+        return decode(self, given.words, given.observed, solver=solver, nearest=nearest)
 
     def posterior(self, rows: Any) -> Posterior:
         """The probability that each source was on, given its row; ``rows`` are as in ``decode``.
@@ -256,7 +258,7 @@ class OrMixture:
         from bica.invert.posterior import posterior
 
         given = Rows.of(rows).matched(self.sensors)
-        return posterior(self, given.words, given.seen)
+        return posterior(self, given.words, given.observed)
 
     def explain(self, row: Any, *, k: int = 5) -> Explanations:
         """The ``k`` most probable activities behind one row: its cells in order or by name, or a table of one row.
@@ -270,7 +272,7 @@ class OrMixture:
         from bica.invert.explain import explain
 
         given = Rows.of_one(row).matched(self.sensors)
-        return explain(self, given.words, given.seen, k=k)
+        return explain(self, given.words, given.observed, k=k)
 
     def document(
         self, errors: Sequence[float | None] | None = None, fitted: Mapping[str, Any] | None = None

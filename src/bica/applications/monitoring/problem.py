@@ -197,7 +197,7 @@ def learn_channels(
         fits[channel] = _fit(learner, counts, generator)
         if "interrupted" in fits[channel].diagnostics:  # half-learned users would make a plan that looks sound
             raise KeyboardInterrupt(f"while learning channel {channel}")
-        share = counts.ones() / np.maximum(counts.times_seen(), 1.0)
+        share = counts.ones() / np.maximum(counts.times_observed(), 1.0)
         busy[channel] = dict(zip(counts.sensors, share.tolist(), strict=True))
     return LearnedChannels(fits, busy)
 

@@ -113,7 +113,7 @@ def _in_time(model: OrMixture, rows: Rows, stay: float | Mapping[str, Any]) -> I
         known = isinstance(learned, list) and len(learned) == model.n_sources
         persistence = [number or ALWAYS for number in learned] if known else "estimate"
     ordered = rows.matched(model.sensors)
-    found = decode_in_time(model, ordered.words, ordered.seen, persistence=persistence)
+    found = decode_in_time(model, ordered.words, ordered.observed, persistence=persistence)
     nothing = np.zeros(len(found.activity))
     cost = np.where(found.feasible, nothing, np.inf)
     yield Decoded(packed(found.activity), cost, nothing, (~found.feasible).astype(np.int32), model.n_sources)

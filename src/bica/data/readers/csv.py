@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import numbered
+from bica.data.chunks import numbered, remedy_for
 from bica.errors import DataError
 from bica.text import brief
 
@@ -164,8 +164,8 @@ class CsvParser:
                 try:
                     number_in(cell)
                 except ValueError:
+                    remedy = remedy_for(name, "leave the column out or turn it into 0 and 1")
                     return DataError(
-                        f"row {first_row + i}, column {brief(name)} holds {brief(cell)}, which is no number; "
-                        "leave the column out or turn it into 0 and 1"
+                        f"row {first_row + i}, column {brief(name)} holds {brief(cell)}, which is no number; {remedy}"
                     )
         raise AssertionError("every cell is a number")

@@ -1,4 +1,4 @@
-"""JSON lines: one object a line, its keys the columns; a key that a line lacks is a missing cell."""
+"""JSON lines: one object per line, its keys the columns; a key that a line lacks is a missing cell."""
 
 # ruff: noqa: S608 - only our own names and quoted paths enter a query
 

@@ -21,6 +21,7 @@ from bica.data.chunks import (
     Columns,
     checked_weights,
     chunk_of_cells,
+    remedy_for,
     rows_a_chunk,
     strange_value,
 )
@@ -187,4 +188,5 @@ def check_types(names: Sequence[str], types: Sequence[object]) -> None:
     """Refuse columns that cannot hold 0 and 1 before the engine does any work."""
     for name, kind in zip(names, types, strict=True):
         if not NUMERIC.fullmatch(str(kind)):
-            raise DataError(f"column {brief(name)} holds {kind}, not 0 and 1; leave it out or turn it into numbers")
+            remedy = remedy_for(name, "leave it out or turn it into numbers")
+            raise DataError(f"column {brief(name)} holds {kind}, not 0 and 1; {remedy}")

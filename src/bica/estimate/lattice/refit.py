@@ -30,7 +30,7 @@ def _noise_step(surface: Surface, point: Point, slope: Vector) -> Vector:
     """The expected share of flipped cells among those that each unknown rate governs."""
     if not point.noise.size:
         return point.noise
-    n_cells = np.maximum(surface.cells.times_seen() @ surface.noise.false_alarm_of, 1e-300)  # none: the slope is 0
+    n_cells = np.maximum(surface.cells.times_observed() @ surface.noise.false_alarm_of, 1e-300)  # none: the slope is 0
     flip_rate = point.noise + point.noise * (1 - point.noise) * slope / n_cells
     return np.clip(flip_rate, surface.noise.lowest, HIGHEST)
 

@@ -84,7 +84,7 @@ class Cells:
     @classmethod
     def of(cls, data: PatternCounts) -> Cells:
         """The cells of a table of up to 20 sensors."""
-        patterns, observed = data.patterns[:, 0].astype(np.int64), data.seen()[:, 0].astype(np.int64)
+        patterns, observed = data.patterns[:, 0].astype(np.int64), data.observed_cells()[:, 0].astype(np.int64)
         order = np.lexsort((patterns, -observed))
         unobserved, starts = np.unique((2**data.n_sensors - 1) ^ observed[order], return_index=True)
         return cls(unobserved, np.append(starts, order.size), patterns[order], data.weights[order], data.n_sensors)
@@ -94,7 +94,7 @@ class Cells:
         """The total weight of all rows."""
         return float(self.weights.sum())
 
-    def times_seen(self) -> Vector:
+    def times_observed(self) -> Vector:
         """The weight of the rows in which each sensor was observed: (n_sensors,)."""
         gaps = np.repeat(self.unobserved, np.diff(self.starts))
         observed: Vector = self.weights @ ((gaps[:, None] >> np.arange(self.n_sensors)) & 1 == 0)

@@ -72,7 +72,7 @@ class RowTable:
         """How often each sensor is on: (n_sensors,)."""
         return self.added_up(self.cells.ones)
 
-    def times_seen(self) -> NDArray[np.float64]:
+    def times_observed(self) -> NDArray[np.float64]:
         """In how many rows each sensor was observed: (n_sensors,)."""
         return self.n_samples - self.added_up(self.cells.gaps)
 

@@ -44,7 +44,7 @@ class StateCells:
     @classmethod
     def of(cls, data: PatternCounts) -> StateCells:
         """The distinct rows of a table of up to 64 sensors."""
-        patterns, observed = (np.ascontiguousarray(words[:, 0]) for words in (data.patterns, data.seen()))
+        patterns, observed = (np.ascontiguousarray(words[:, 0]) for words in (data.patterns, data.observed_cells()))
         return cls(StateRows(patterns, observed), data.weights, data.n_sensors)
 
     def without(self, left_out: NDArray[np.bool_]) -> StateCells:
@@ -57,7 +57,7 @@ class StateCells:
         """The weight of all rows."""
         return float(self.weights.sum())
 
-    def times_seen(self) -> Vector:
+    def times_observed(self) -> Vector:
         """The weight of the rows in which each sensor was observed: (n_sensors,)."""
         seen: Vector = self.weights @ (self.ones + self.zeros)
         return seen

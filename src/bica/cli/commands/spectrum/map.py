@@ -84,8 +84,8 @@ def _activity(placed: PlacedUsers, document: ModelDocument, table: str) -> NDArr
     slots = read_in_order(table)
     if slots.sensors != placed.model.sensors:
         raise DataError(f"{table} has other columns than the model; give the table from which it was learned")
-    stays = stays_in_time(placed.model, slots.words, slots.seen)
-    return decode_in_time(placed.model, slots.words, slots.seen, persistence=stays).activity
+    stays = stays_in_time(placed.model, slots.words, slots.observed)
+    return decode_in_time(placed.model, slots.words, slots.observed, persistence=stays).activity
 
 
 def _draw(placed: PlacedUsers, activity: NDArray[np.bool_] | None, first: int, output: str, force: bool) -> None:
