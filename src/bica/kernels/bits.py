@@ -1,4 +1,4 @@
-"""Rows of a binary table as bit sets in 64-bit words, and counting equal ones."""
+"""Rows of a binary table as bit sets in 64-bit words: packing, unpacking and counting equal ones."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""What sensors add on top of the sources."""
+"""What sensors add on top of the sources; rates and other numbers are checked at the door of the model."""
 
 from __future__ import annotations
 

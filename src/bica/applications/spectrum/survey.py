@@ -1,4 +1,4 @@
-"""A simulated survey: how users transmit, what monitors report, and which sources could at best be found."""
+"""A survey: how users transmit, what monitors report, which sources could at best be found, and which are."""
 
 from __future__ import annotations
 

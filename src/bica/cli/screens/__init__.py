@@ -1,4 +1,4 @@
-"""The two screens, answers on standard output and the rest on standard error, and a bar during long work."""
+"""What the commands print: answers on standard output, the rest on standard error, and a bar during long work."""
 
 import json
 import sys
