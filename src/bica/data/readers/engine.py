@@ -52,8 +52,8 @@ def batches_of_query(path: Path, sql: str, n_rows: int) -> Iterator[list[Row]]:
             engine.execute(sql)
             while fetched := engine.fetchmany(min(ROWS_PER_FETCH, n_rows - len(rows))):
                 rows += fetched
-                for cell, *_ in fetched:
-                    n_characters += len(cell) if isinstance(cell, str) else 0
+                for row in fetched:
+                    n_characters += len(row[0]) if isinstance(row[0], str) else 0
                 if len(rows) >= n_rows or n_characters >= CHARACTERS_PER_BATCH:
                     yield rows
                     rows, n_characters = [], 0
@@ -268,9 +268,9 @@ class LinesTable:
     def _grouped(self) -> Iterator[Chunk]:
         sql = f"SELECT line, count(*) FROM {self.lines.source} WHERE {NOT_EMPTY} GROUP BY line"
         for rows in self.lines.query(sql, GROUPED_ROWS):
-            lines, counts = zip(*rows, strict=True)
+            lines, counts = [line for line, _ in rows], [count for _, count in rows]
             try:
-                chunk = self._chunk(list(lines), 0)
+                chunk = self._chunk(lines, 0)
             except DataError:
                 for _ in self.chunks():
                     pass  # meets the same trouble, and knows the number of the row
