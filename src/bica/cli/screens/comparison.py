@@ -10,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from bica.cli.screens.model import number, plain_table, sensor_list
-from bica.metrics.matching import aligned, paired_sources
+from bica.metrics.matching import aligned
 from bica.model.or_mixture import OrMixture
+from bica.report.pairing import paired_sources
 from bica.text import harmless
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from bica.errors import ModelError
-from bica.metrics.matching import Pair, paired_sources
 from bica.model.or_mixture import OrMixture
+from bica.report.pairing import Pair, paired_sources
 
 TRUTH = OrMixture([[1, 0, 0], [1, 1, 0], [0, 1, 1], [0, 0, 1]], [0.1, 0.2, 0.3], sensors=list("abcd"))
 
