@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import all_observed, n_words, packed, unpacked
-from bica.data.columns import Binarize, places_of
+from bica.data.chunks import Binarize
 from bica.data.pairs import PairCounts
 from bica.data.patterns import PatternCounts
-from bica.data.rows import Rows
+from bica.data.rows import Rows, places_of
 from bica.diagnose.goodness import binomial_tails, both_on, signed_deviance, stretch_of
 from bica.diagnose.table import PAIR_LIMIT
 from bica.errors import DataError, SettingError
@@ -27,7 +26,7 @@ from bica.invert.elimination import Elimination
 from bica.invert.groups import groups_of
 from bica.invert.posterior import log_probability
 from bica.invert.temporal.decode import decode_in_time
-from bica.kernels.bits import Words
+from bica.kernels.bits import Words, all_observed, n_words, packed, unpacked
 from bica.model.fit import Fit
 from bica.model.or_mixture import OrMixture
 
@@ -185,7 +184,7 @@ class PairView:
         (array([0]), array([1]), array([200.]), array([100.]), array([ True]))
         """
         model, n = fit.model, fit.model.n_sensors
-        seen, ones, together = counts.times_seen(), counts.ones(), both_on(model)
+        seen, ones, together = counts.times_observed(), counts.ones(), both_on(model)
         alone = np.diag(together)
         singles = (ones / np.maximum(seen, 1), alone, _deviance(ones, seen * alone, alone))
         if not 1 <= n <= PAIR_LIMIT:
@@ -195,13 +194,13 @@ class PairView:
         first, second = np.triu_indices(n)
         thinned = pairs.thinned(stretch_of(fit))
         p_values = binomial_tails(
-            np.rint(thinned.both[first, second]), np.rint(thinned.seen[first, second]), together[first, second]
+            np.rint(thinned.both[first, second]), np.rint(thinned.observed[first, second]), together[first, second]
         )
         odd = p_values * p_values.size <= LEVEL
         best = np.lexsort([np.arange(odd.size), p_values])[:top]
         best = best[p_values[best] < LEVEL]
         i, k = first[best], second[best]
-        observed, expected = pairs.both[i, k], pairs.seen[i, k] * together[i, k]
+        observed, expected = pairs.both[i, k], pairs.observed[i, k] * together[i, k]
         z = _deviance(observed, expected, together[i, k])
         return cls(i, k, observed, expected, z, odd[best], odd.size, int(odd.sum()), *singles)
 
@@ -221,9 +220,9 @@ def decoded(fit: Fit, rows: Rows) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]
     given, stays = rows.matched(fit.model.sensors), fit.persistence()
     if stays is not None and len(given.words):
         finite = np.where(np.isinf(stays), 1e6, stays)
-        course = decode_in_time(fit.model, given.words, given.seen, persistence=finite)
+        course = decode_in_time(fit.model, given.words, given.observed, persistence=finite)
         return course.activity, course.feasible
-    found = decode(fit.model, given.words, given.seen, nearest=True)
+    found = decode(fit.model, given.words, given.observed, nearest=True)
     return found.activity, found.feasible
 
 

@@ -21,7 +21,7 @@ from bica.invert.explain import Explanations
 from bica.model.fit import Fit
 from bica.model.or_mixture import OrMixture
 from bica.output import write_whole
-from bica.text import Nouns, counted, counted_as, folded, harmless, told_apart, verdict_words
+from bica.text import VERDICTS, Nouns, counted, counted_as, folded, harmless, told_apart
 from bica.version import __version__
 
 FRAME_HEIGHT = 720  # pixels of the report in a notebook
@@ -189,7 +189,7 @@ def model_table(given: OrMixture | Fit) -> str:
         sensors = folded([model.sensors[i] for i in np.flatnonzero(column)], SENSORS_SHOWN)
         lines.append([name, float(p), *between, sensors])
     verdict = fit.diagnostics.get("diagnosis")
-    note = verdict_words(str(verdict.get("verdict"))) if isinstance(verdict, Mapping) else ""
+    note = VERDICTS.get(str(verdict.get("verdict")), "") if isinstance(verdict, Mapping) else ""
     return small_table(model_words(fit), headings, lines, note)
 
 

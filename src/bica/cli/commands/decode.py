@@ -72,14 +72,15 @@ def decode(
     if (model, table) == ("-", "-"):
         raise click.UsageError("MODEL and TABLE cannot both come from standard input; put one in a file.")
 
-    from bica.cli.options import check_outputs, read_model
-    from bica.cli.screen import waiting
+    from bica.cli.options import read_model
+    from bica.cli.screens import waiting
     from bica.cli.screens.decoding import Summary
     from bica.data.rows import Rows
     from bica.data.tables import open_table
     from bica.data.writers import activity_file, check_table_names
     from bica.invert.decode import decode_table
     from bica.model.or_mixture import OrMixture
+    from bica.output import check_outputs
 
     check_table_names(output)
     check_outputs(force, output, picture)
@@ -116,10 +117,10 @@ def _draw(names: tuple[str, ...], active: list[Words], picture: str, force: bool
 
     import numpy as np
 
-    from bica.cli.options import write_file
-    from bica.cli.screen import note, waiting
-    from bica.data.chunks import unpacked
+    from bica.cli.screens import note, waiting
     from bica.errors import DataError
+    from bica.kernels.bits import unpacked
+    from bica.output import write_output
     from bica.report.figures import activity_chart
     from bica.report.pictures import picture_bytes
 
@@ -127,7 +128,7 @@ def _draw(names: tuple[str, ...], active: list[Words], picture: str, force: bool
         raise DataError("there is no activity to draw: the table has no rows, or the model no sources")
     with waiting("drawing", compiles=False):
         chart = activity_chart(names, unpacked(np.vstack(active), len(names)))
-        write_file(picture, picture_bytes(chart, Path(picture).suffix.lower()), force)
+        write_output(picture, picture_bytes(chart, Path(picture).suffix.lower()), force)
     note(f"picture: {picture}")
 
 
@@ -135,9 +136,9 @@ def _in_time(model: OrMixture, rows: Rows, stay: float | Mapping[str, Any]) -> I
     """All rows decoded together, with the mean stay that was given, learned with MODEL, or else found in the rows."""
     import numpy as np
 
-    from bica.data.chunks import packed
     from bica.invert.decode import Decoded
     from bica.invert.temporal.decode import decode_in_time
+    from bica.kernels.bits import packed
 
     persistence: Any = stay
     if isinstance(stay, Mapping):
@@ -145,20 +146,20 @@ def _in_time(model: OrMixture, rows: Rows, stay: float | Mapping[str, Any]) -> I
         known = isinstance(learned, list) and len(learned) == model.n_sources
         persistence = [number or ALWAYS for number in learned] if known else "estimate"
     ordered = rows.matched(model.sensors)
-    found = decode_in_time(model, ordered.words, ordered.seen, persistence=persistence)
+    found = decode_in_time(model, ordered.words, ordered.observed, persistence=persistence)
     nothing = np.zeros(len(found.activity))
     cost = np.where(found.feasible, nothing, np.inf)
     yield Decoded(packed(found.activity), cost, nothing, (~found.feasible).astype(np.int32), model.n_sources)
 
 
 def _show(summary: Summary, n_sources: int, output: str, nouns: Nouns, *, nearest: bool, as_json: bool) -> None:
-    from bica.cli.screen import print_json, screen_for
+    from bica.cli.screens import Screen, print_json
     from bica.text import counted_as, harmless
 
     if as_json:
         print_json(summary.as_dict() | {"n_sources": n_sources, "activity": output})
         return
-    screen = screen_for(output)
+    screen = Screen(output)
     rows, sources = counted_as(summary.n_rows, nouns.row), counted_as(n_sources, nouns.source)
     screen.print(f"{rows} decoded, {sources} behind them")
     for sentence in summary.sentences(nearest=nearest):

@@ -43,10 +43,11 @@ def name(
     """
     from dataclasses import replace
 
-    from bica.cli.options import check_outputs, read_model
-    from bica.cli.screen import note, print_json
+    from bica.cli.options import read_model
+    from bica.cli.screens import note, print_json
     from bica.model.files import write_document
     from bica.model.names import renamed
+    from bica.output import check_outputs
 
     document = read_model(model)
     words = {"sensors": sensors_are, "sources": sources_are, "rows": rows_are}
@@ -87,7 +88,7 @@ def _listed(document: ModelDocument) -> list[dict[str, object]]:
 def _show(document: ModelDocument) -> None:
     from rich.text import Text
 
-    from bica.cli.screen import screen_for
+    from bica.cli.screens import Screen
     from bica.cli.screens.model import plain_table
     from bica.text import folded, harmless
 
@@ -97,4 +98,4 @@ def _show(document: ModelDocument) -> None:
     for place, (source, identity) in enumerate(zip(document.sources, _ids(document), strict=True), 1):
         sensors = folded([harmless(document.sensors[i]) for i in source.sensors], SENSORS_LISTED)
         table.add_row(f"source{place}", identity, Text(harmless(source.name or "")), Text(sensors))
-    screen_for().print(table)
+    Screen().print(table)

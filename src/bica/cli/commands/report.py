@@ -60,9 +60,10 @@ def report(
     if table is None and (with_rows or times is not None):
         raise click.UsageError("--with-rows and --times are about the rows of TABLE; give it, too.")
 
-    from bica.cli.options import check_outputs, read_model, write_file
-    from bica.cli.screen import note, print_json, waiting
+    from bica.cli.options import read_model
+    from bica.cli.screens import note, print_json, waiting
     from bica.model.fit import Fit
+    from bica.output import check_outputs, write_output
     from bica.report.content import report_of
 
     check_outputs(force, output)
@@ -82,7 +83,7 @@ def report(
             sample_weight=weights,
             origin=", ".join(Path(path).name for path in (model, table) if path not in (None, "-")),
         )
-    write_file(output, page.html, force)
+    write_output(output, page.html, force)
     if as_json:
         print_json({"report": output, "n_bytes": len(page.html.encode())})
     elif output != "-":

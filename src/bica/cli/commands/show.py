@@ -52,10 +52,11 @@ def show(
     shown, the most probable sources first; the last lines say what was left out.
     """
     refuse_two_answers(as_json, picture)
-    from bica.cli.options import read_model, write_file
-    from bica.cli.screen import screen_for
+    from bica.cli.options import read_model
+    from bica.cli.screens import Screen
     from bica.cli.screens.model import TOP, Choice, show_model
     from bica.model.files import document_text
+    from bica.output import write_output
 
     choice = Choice(top or TOP, sort, sensor, min_size, search)
     if as_json and choice != Choice():
@@ -65,18 +66,18 @@ def show(
     if picture is not None:
         _draw(document, places[: len(places) if top is None else top], picture, force)
     if as_json:
-        write_file("-", document_text(document), force=False)
+        write_output("-", document_text(document), force=False)
     else:
-        show_model(screen_for(picture), document, full=full, choice=choice)
+        show_model(Screen(picture), document, full=full, choice=choice)
 
 
 def _draw(document: ModelDocument, places: list[int], picture: str, force: bool) -> None:
     """Write the picture of the chosen sources; a page of HTML is the report, which needs no package for drawing."""
     from pathlib import Path
 
-    from bica.cli.options import check_outputs, write_file
-    from bica.cli.screen import note, waiting
+    from bica.cli.screens import note, waiting
     from bica.model.fit import Fit
+    from bica.output import check_outputs, write_output
     from bica.report.pictures import check_picture, picture_bytes
 
     ending = Path(picture).suffix.lower()
@@ -89,5 +90,5 @@ def _draw(document: ModelDocument, places: list[int], picture: str, force: bool)
             check_picture(picture)
             named = fit.model.with_names(fit.model.source_names())  # which keep their numbers when some are left out
             content = picture_bytes(named.pick(places).plot_matrix(), ending)
-    write_file(picture, content, force)
+    write_output(picture, content, force)
     note(f"picture: {picture}")

@@ -10,12 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bica.cli.options import write_file
-from bica.cli.screen import note, screen_for
+from bica.cli.screens import Screen, note
 from bica.errors import SettingError
 from bica.model.files import ModelDocument, Rate, document_text
-from bica.output import free_name
-from bica.text import USUAL_NOUNS, Nouns, counted, counted_as, folded, harmless, verdict_words
+from bica.output import free_name, write_output
+from bica.text import USUAL_NOUNS, VERDICTS, Nouns, counted, counted_as, folded, harmless
 
 STYLES = {"misfit": "bold red", "doubtful": "bold yellow", "fits": "bold green"}
 
@@ -32,7 +31,7 @@ def show_findings(screen: Console, findings: Sequence[str]) -> None:
 def show_verdict(screen: Console, diagnosis: Mapping[str, Any]) -> None:
     """Print the verdict and what speaks against the model, from the plain values of a diagnosis."""
     verdict = str(diagnosis.get("verdict"))
-    screen.print(Text(harmless(verdict_words(verdict)), style=STYLES.get(verdict, "bold")))
+    screen.print(Text(harmless(VERDICTS.get(verdict, verdict)), style=STYLES.get(verdict, "bold")))
     reasons = diagnosis.get("reasons")
     show_findings(screen, [str(reason) for reason in reasons] if isinstance(reasons, list) else [])
 
@@ -59,19 +58,15 @@ def give_model(document: ModelDocument, output: str | None, *, as_json: bool, fo
     """
     text = document_text(document)
     if output is not None:
-        place = _place_of(document, output)
-        write_file(place, text, force)
+        keeps = document.fitted.get("diagnostics", {}).get("interrupted") and Path(output).is_file()
+        place = str(free_name(output, "unfinished")) if keeps else output
+        write_output(place, text, force)
         if place != output:
             note(f"{output} is as it was; the unfinished model is in {place}")
     if as_json:
-        write_file("-", text, force)
+        write_output("-", text, force)
     else:
-        show_model(screen_for(output), document)
-
-
-def _place_of(document: ModelDocument, output: str) -> str:
-    interrupted = document.fitted.get("diagnostics", {}).get("interrupted")
-    return str(free_name(output, "unfinished")) if interrupted and Path(output).is_file() else output
+        show_model(Screen(output), document)
 
 
 @dataclass(frozen=True, slots=True)
