@@ -11,12 +11,12 @@ from bica.diagnose.goodness import (
     _slopes,
     binomial_tails,
     both_on,
-    complete_rows,
     confusions,
     likelihood_ratio,
     pattern_test,
     signed_deviance,
 )
+from bica.diagnose.table import Watched
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from tests.reference import slow_mixture
@@ -88,7 +88,7 @@ def test_the_share_of_misplaced_rows_is_not_understated():
 
 def test_only_complete_rows_are_kept():
     cells = np.ma.masked_invalid([[1, np.nan], [1, 0], [1, 0]])
-    kept = complete_rows(PatternCounts.of(cells))
+    kept = Watched.of(PatternCounts.of(cells), np.arange(2), np.ones(2)).complete()
     assert kept.rows().tolist() == [[True, False]]
     assert kept.weights.tolist() == [2.0]
 

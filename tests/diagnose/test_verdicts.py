@@ -8,8 +8,7 @@ import pytest
 
 from bica.data.examples import example
 from bica.data.patterns import PatternCounts
-from bica.diagnose.goodness import stretch_of
-from bica.diagnose.table import TableCheck
+from bica.diagnose.table import TableCheck, stretch_of
 from bica.diagnose.verdicts import Diagnosis
 from bica.estimate.findbica import FindBICA
 from bica.estimate.likelihood import Likelihood

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from bica.data.chunks import all_observed
 from bica.data.pairs import PairCounts
 from bica.data.patterns import PatternCounts
-from bica.diagnose.table import LISTED, PAIR_LIMIT
+from bica.diagnose.table import LISTED, Watched
 from bica.kernels.lattice.channel import apply_channel, mix_source
-from bica.model.fit import Fit
+from bica.model.distribution import pattern_table
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from bica.text import counted, folded
@@ -25,8 +24,8 @@ N_DRAWS = 299  # so the least possible p-value is 1/300
 ENOUGH = 20  # draws as far from the model as the data after which no more are needed
 SEED = 0  # fixed: a diagnosis is the same for the same table
 ODD = 0.05  # level at which a single pattern is odd, corrected for all patterns
-TINY_COUNT = 1e-9  # in place of 0, where the beta function is not defined
 HIGHEST_SOURCE_RATE = 700.0  # of a source that is always on: exp(-700) is as good as 0
+TINY_COUNT = 1e-9  # in place of 0, where the beta function is not defined
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +83,6 @@ def _draw(probability: Vector, n_samples: int, rng: np.random.Generator) -> Vect
     return np.bincount(np.minimum(place, probability.size - 1), minlength=probability.size).astype(float)
 
 
-def complete_rows(data: PatternCounts) -> PatternCounts:
-    """The rows without missing cells."""
-    if data.observed is None:
-        return data
-    whole = (data.observed == all_observed(data.n_sensors)).all(axis=1)
-    return PatternCounts(data.patterns[whole], data.weights[whole], data.sensors)
-
-
 def signed_deviance(observed: Vector, expected: Vector) -> Vector:
     """How far counts are from what is expected, in standard deviations; it also holds for rare patterns.
 
@@ -120,13 +111,12 @@ def binomial_tails(observed: Vector, total: Vector, probability: Vector) -> Vect
     return tails
 
 
-def pair_tails(model: OrMixture, pairs: PairCounts) -> Square:
+def pair_tails(probability: Square, pairs: PairCounts) -> Square:
     """Exact p-values of how often every sensor (diagonal) and every pair is on: (n_sensors, n_sensors).
 
     The model's numbers count as given. If they were fitted to these rows, the p-values err on the large side.
     """
-    first, second = np.triu_indices(model.n_sensors)
-    probability = both_on(model)
+    first, second = np.triu_indices(len(probability))
     tails = np.empty_like(probability)
     tails[first, second] = binomial_tails(
         np.rint(pairs.both[first, second]), np.rint(pairs.seen[first, second]), probability[first, second]
@@ -180,40 +170,18 @@ class OddPair:
     p_value: float  # corrected for all sensors and pairs
 
 
-def stretch_of(fit: Fit) -> Vector:
-    """How many consecutive rows count as one independent row, at most: (n_sensors,); 1 where the order was not used.
-
-    A chain of probability p that stays on for L slots forgets its state by the factor d = 1 - 1 / (L (1 - p)) per slot.
-    The autocovariance of anything that depends on several independent chains is a sum of positive parts that decay with
-    products of their d, so none is slower than the slowest chain: a mean over slots varies at most (1 + d) / (1 - d) =
-    2 L (1 - p) - 1 times as much as one over independent rows. Noise, which is independent, only lowers that.
-
-    >>> fit = Fit(OrMixture([[1, 0], [0, 1]], [0.2, 0.5]), diagnostics={"persistence": [10, 2]})
-    >>> stretch_of(fit)
-    array([15.,  1.])
-    """
-    model, stays = fit.model, fit.persistence()
-    if stays is None or not model.n_sources:
-        return np.ones(model.n_sensors)
-    moving = (model.probability > 0) & (model.probability < 1)
-    of_source = np.ones(model.n_sources)
-    of_source[moving] = np.maximum(1.0, 2 * stays[moving] * (1 - model.probability[moving]) - 1)
-    longest: Vector = np.where(model.mixing, of_source, 1.0).max(axis=1)
-    return longest
-
-
-def find_odd_pair(model: OrMixture, data: PatternCounts, stretch: Vector) -> OddPair | None:
+def find_odd_pair(model: OrMixture, watched: Watched) -> OddPair | None:
     """The oddest of all pairs and single sensors; None if there are too many to check."""
-    if not 1 <= data.n_sensors <= PAIR_LIMIT:
+    if watched.pairs is None:
         return None
-    pairs = PairCounts.of(data)
-    p_values = np.triu(pair_tails(model, pairs.thinned(stretch))) + np.tri(data.n_sensors, k=-1)
+    pairs, probability = watched.pairs.counted, both_on(model)
+    p_values = np.triu(pair_tails(probability, watched.pairs.thinned)) + np.tri(len(probability), k=-1)
     i, k = np.unravel_index(int(p_values.argmin()), p_values.shape)
-    n_tests = data.n_sensors * (data.n_sensors + 1) // 2
+    n_tests = len(probability) * (len(probability) + 1) // 2
     return OddPair(
-        (data.sensors[i], data.sensors[k]),
+        (watched.counts.sensors[i], watched.counts.sensors[k]),
         float(pairs.both[i, k]),
-        float(pairs.seen[i, k] * both_on(model)[i, k]),
+        float(pairs.seen[i, k] * probability[i, k]),
         min(1.0, n_tests * float(p_values[i, k])),
     )
 
@@ -258,9 +226,13 @@ def confusions(model: OrMixture, data: PatternCounts, sources: NDArray[np.int64]
     The correlation is that of the empirical information; time n_sensors 2^n_sensors for each source. ``data`` has no
     missing cells, and the model no more sensors than a table of all patterns may have.
     """
-    names = [*(model.source_names()[j] for j in sources), *(["the noise"] if noise else [])]
+    if sources.size + noise < 2:
+        return []
     correlation = _correlation(_slopes(model, data, sources, noise=noise), data.weights)
     found = np.argwhere(np.triu(correlation <= CONFUSED, 1))
+    if not found.size:
+        return []
+    names = [*(model.source_names()[j] for j in sources), *(["the noise"] if noise else [])]
     order = np.argsort(correlation[*found.T], kind="stable")
     return [Confusion((names[i], names[k]), float(correlation[i, k])) for i, k in found[order]]
 
@@ -268,7 +240,8 @@ def confusions(model: OrMixture, data: PatternCounts, sources: NDArray[np.int64]
 def _slopes(model: OrMixture, data: PatternCounts, sources: NDArray[np.int64], *, noise: bool) -> NDArray[np.float64]:
     """Derivatives of the log probability of every distinct row by the source rates, then by the flip rate."""
     places, shown = data.patterns[:, 0].astype(np.int64), model.pattern_probability()
-    hidden = model.with_noise(Noise()).pattern_probability()
+    silent = np.zeros(len(model.sensors))
+    hidden = pattern_table(model.mixing, model.probability, silent, silent)
     tables = [_grown(hidden, model, int(j)) - shown for j in sources]
     if noise:  # a slightly higher flip rate is the same as flipping once more at a small rate
         blurred = shown.copy()

@@ -1,15 +1,21 @@
-"""What a table shows before any fit: whether OR mixtures can explain it, and what makes learning hard."""
+"""What a table shows before any fit: whether OR mixtures can explain it, and what makes learning hard.
+
+Also what of the table tells for or against a fit: the sensors that vary, their complete rows, their pairs.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from bica.data.chunks import all_observed
 from bica.data.pairs import ColumnBits, PairCounts, dependent_pairs
 from bica.data.patterns import PatternCounts
+from bica.model.fit import Fit
 from bica.text import counted, folded, percent
 
 PAIR_LIMIT = 2048  # sensors up to which all pairs are checked
@@ -17,6 +23,88 @@ LEVEL = 0.01  # of the test for negative pairs, corrected for all of them
 LINKED = 0.05  # level of the test by which two sensors are connected
 FEW_COINCIDENCES = 0.9  # share of those expected: with more, a pair is negative, but only just
 LISTED = 5  # entries in a sentence
+
+Verdict = Literal["fits", "doubtful", "misfit", "open"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Watched:
+    """Some sensors of a table with all that is counted of them: gathered once, for all tests."""
+
+    places: NDArray[np.int64]  # of these sensors in the table
+    counts: PatternCounts  # of these sensors
+    stretch: NDArray[np.float64]  # (n_watched,), how many consecutive rows count as one independent row
+    pairs: PairTests | None  # None if there are no sensors, or too many
+
+    @classmethod
+    def of(cls, data: PatternCounts, places: NDArray[np.int64], stretch: NDArray[np.float64]) -> Watched:
+        """Count and test them; ``stretch`` is for all sensors of the table."""
+        counts = data.project(places.tolist())
+        if not 1 <= places.size <= PAIR_LIMIT:
+            return cls(places, counts, stretch[places], None)
+        pairs = PairCounts.of(counts)
+        thinned = pairs.thinned(stretch[places])
+        apart = thinned.apart()
+        tests = apart, dependent_pairs(apart, LEVEL), dependent_pairs(thinned.together(), LINKED)
+        return cls(places, counts, stretch[places], PairTests(pairs, thinned, pairs.expected(), *tests))
+
+    def complete(self) -> PatternCounts:
+        """The rows without missing cells."""
+        counts = self.counts
+        if counts.observed is None:
+            return counts
+        whole = (counts.observed == all_observed(counts.n_sensors)).all(axis=1)
+        return PatternCounts(counts.patterns[whole], counts.weights[whole], counts.sensors)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairTests:
+    """How often each two sensors were on together, and whether that is too seldom or too often for unrelated ones."""
+
+    counted: PairCounts
+    thinned: PairCounts  # the same in independent rows
+    expected: NDArray[np.float64]  # rows with both on, if sensors were unrelated
+    apart: NDArray[np.float64]  # p-values of being on together so seldom
+    is_apart: NDArray[np.bool_]
+    is_linked: NDArray[np.bool_]
+
+    def negative(self, sensors: tuple[str, ...]) -> list[NegativePair]:
+        """The pairs that are on together significantly too seldom, the clearest first."""
+        both, expected, apart = self.counted.both, self.expected, self.apart
+        found = np.argwhere(np.triu(self.is_apart, 1))
+        order = np.lexsort((both[*found.T] - expected[*found.T], apart[*found.T]))
+        return [
+            NegativePair((sensors[i], sensors[k]), float(both[i, k]), float(expected[i, k]), float(apart[i, k]))
+            for i, k in found[order]
+        ]
+
+    def groups(self) -> tuple[int, ...]:
+        """The sizes of the groups of connected sensors."""
+        _, group = connected_components(self.is_linked, directed=False)
+        return tuple(sorted(np.bincount(group).tolist(), reverse=True))
+
+
+def stretch_of(fit: Fit) -> NDArray[np.float64]:
+    """How many consecutive rows count as one independent row, at most: (n_sensors,); 1 where the order was not used.
+
+    A chain of probability p that stays on for L slots forgets its state by the factor d = 1 - 1 / (L (1 - p)) per slot.
+    The autocovariance of anything that depends on several independent chains is a sum of positive parts that decay with
+    products of their d, so none is slower than the slowest chain: a mean over slots varies at most (1 + d) / (1 - d) =
+    2 L (1 - p) - 1 times as much as one over independent rows. Noise, which is independent, only lowers that.
+
+    >>> from bica import OrMixture
+    >>> fit = Fit(OrMixture([[1, 0], [0, 1]], [0.2, 0.5]), diagnostics={"persistence": [10, 2]})
+    >>> stretch_of(fit)
+    array([15.,  1.])
+    """
+    model, stays = fit.model, fit.persistence()
+    if stays is None or not stays.size:
+        return np.ones(len(model.sensors))
+    moving = (model.probability > 0) & (model.probability < 1)
+    of_source = np.ones(stays.size)
+    of_source[moving] = np.maximum(1.0, 2 * stays[moving] * (1 - model.probability[moving]) - 1)
+    longest: NDArray[np.float64] = np.where(model.mixing, of_source, 1.0).max(axis=1)
+    return longest
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +140,20 @@ class TableCheck:
     groups: tuple[int, ...]  # sizes of the groups of connected sensors, of those that vary
 
     @classmethod
-    def of(cls, data: PatternCounts, stretch: NDArray[np.float64] | None = None) -> TableCheck:
+    def of(cls, data: PatternCounts, varying: Watched | None = None) -> TableCheck:
         """The check of a table: time linear in the distinct rows, and quadratic in the sensors (up to 2048 of them).
 
-        ``stretch`` says, sensor by sensor, how many consecutive rows count as one; None: rows are independent.
+        ``varying`` has the sensors that vary, if they were gathered before; None: they are now, rows independent.
 
         >>> check = TableCheck.of(PatternCounts.of([[1, 0, 0], [0, 1, 0]] * 20, sensors=["a", "b", "c"]))
         >>> check.always_off, check.negative_pairs[0].sensors, check.quiet_share
         (('c',), ('a', 'b'), 0.0)
         """
         ones, n_observed = data.ones(), data.times_seen()
-        varying = data.project(data.varying().tolist())
-        pairs = PairCounts.of(varying) if 2 <= varying.n_sensors <= PAIR_LIMIT else None
-        thinned = pairs if pairs is None or stretch is None else pairs.thinned(stretch[data.varying()])
-        negative = _negative_pairs(varying, pairs, thinned)
+        if varying is None:
+            varying = Watched.of(data, data.varying(), np.ones(data.n_sensors))
+        pairs = varying.pairs
+        negative = [] if pairs is None else pairs.negative(varying.counts.sensors)
         return cls(
             n_samples=data.n_samples,
             n_sensors=data.n_sensors,
@@ -74,11 +162,11 @@ class TableCheck:
             missing_share=max(0.0, 1.0 - float(n_observed.mean()) / data.n_samples),
             always_on=_named(data, (ones > 0) & (ones >= n_observed)),
             always_off=_named(data, ones <= 0),
-            duplicates=_duplicates(varying),
-            n_pairs=0 if pairs is None else varying.n_sensors * (varying.n_sensors - 1) // 2,
+            duplicates=_duplicates(varying.counts),
+            n_pairs=0 if pairs is None else varying.places.size * (varying.places.size - 1) // 2,
             n_negative_pairs=len(negative),
             negative_pairs=tuple(negative[:LISTED]),
-            groups=_groups(varying.n_sensors, thinned),
+            groups=() if pairs is None else pairs.groups(),
         )
 
     @property
@@ -90,6 +178,13 @@ class TableCheck:
     def is_refuted(self) -> bool:
         """Whether some pair is on together far too seldom for any OR mixture."""
         return any(pair.observed < FEW_COINCIDENCES * pair.expected for pair in self.negative_pairs)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the table alone says: "open" unless something speaks against any OR mixture."""
+        if self.is_refuted:
+            return "misfit"
+        return "doubtful" if self.negative_pairs else "open"
 
     def objections(self) -> list[str]:
         """What speaks against any OR mixture."""
@@ -137,25 +232,3 @@ def _duplicates(data: PatternCounts) -> tuple[tuple[str, ...], ...]:
         parts = (columns.on,) if columns.seen is None else (columns.on, columns.seen)
         equal.setdefault(tuple(part[place].tobytes() for part in parts), []).append(name)
     return tuple(tuple(names) for names in equal.values() if len(names) > 1)
-
-
-def _negative_pairs(data: PatternCounts, pairs: PairCounts | None, thinned: PairCounts | None) -> list[NegativePair]:
-    """The pairs that are on together significantly too seldom, the clearest first."""
-    if pairs is None or thinned is None:
-        return []
-    p_values, expected = thinned.apart(), pairs.expected()
-    found = np.argwhere(np.triu(dependent_pairs(p_values, LEVEL), 1))
-    order = np.lexsort((pairs.both[*found.T] - expected[*found.T], p_values[*found.T]))
-    return [
-        NegativePair(
-            (data.sensors[i], data.sensors[k]), float(pairs.both[i, k]), float(expected[i, k]), float(p_values[i, k])
-        )
-        for i, k in found[order]
-    ]
-
-
-def _groups(n_sensors: int, pairs: PairCounts | None) -> tuple[int, ...]:
-    if pairs is None:
-        return (1,) if n_sensors == 1 else ()
-    _, group = connected_components(dependent_pairs(pairs.together(), LINKED), directed=False)
-    return tuple(sorted(np.bincount(group).tolist(), reverse=True))

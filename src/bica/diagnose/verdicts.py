@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +14,14 @@ from bica.diagnose.goodness import (
     OddPair,
     OddPattern,
     Splinters,
-    both_on,
-    complete_rows,
     confusions,
     find_odd_pair,
     find_odd_patterns,
     pattern_test,
-    stretch_of,
 )
-from bica.diagnose.table import LISTED, TableCheck
+from bica.diagnose.table import LISTED, TableCheck, Verdict, Watched, stretch_of
 from bica.model.files import as_json
 from bica.model.fit import Fit
-from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from bica.text import counted, folded, percent, verdict_words
 
@@ -35,6 +31,7 @@ PATTERN_LIMIT = 16  # sensors up to which all patterns are checked
 LEVEL, DOUBT = 0.01, 0.05  # p-values at or below which a fit is refuted, and in doubt
 MISPLACED = 0.02  # a share of the rows that matters; with enough rows any model is refuted in some detail
 ROWS_PER_NUMBER = 5  # fewer rows for each fitted number cannot refute it
+WORSE: tuple[Verdict, ...] = ("open", "fits", "doubtful", "misfit")  # of two verdicts on one model the later counts
 RARELY = 0.001  # p-values below are called "hardly ever"
 
 
@@ -59,35 +56,32 @@ class FitCheck:
     splinters: Splinters | None  # None unless most sources are parts of others
 
     @classmethod
-    def of(cls, fit: Fit, data: PatternCounts) -> FitCheck:
+    def of(cls, fit: Fit, watched: Watched) -> FitCheck:
         """The check of a fit by its table: all patterns up to 16 sensors, all pairs up to 2048. Nothing is fitted."""
-        places, stretch = _varying(fit.model, data), stretch_of(fit)
-        model, data = _named(fit.model).of_sensors(places), data.project(places.tolist())
-        n_fitted, odd_pair, whole = (
-            len(_fitted(fit)) + _fitted_noise(fit),
-            find_odd_pair(model, data, stretch[places]),
-            complete_rows(data),
-        )
-        size, split = (data.n_samples, fit.model.n_sources, n_fitted), Splinters.of(fit.model)
-        unchecked = cls(*size, False, 0.0, None, None, None, 0, 0.0, odd_pair, (), 0, (), split)
-        if places.size > PATTERN_LIMIT or not whole.weights.size:
-            return unchecked
-        probability, histogram = model.pattern_probability(), whole.histogram()
-        longest = float(stretch.max(initial=1.0))
-        test = pattern_test(probability, histogram / longest, n_fitted)
-        odd = find_odd_patterns(probability, histogram, data.sensors, longest)
-        return replace(
-            unchecked,
-            patterns_checked=True,
+        model, fitted, noise = _watched_model(fit.model, watched.places), _fitted(fit), _fitted_noise(fit)
+        sources, n_fitted, whole = _named(model, fit.model, fitted), int(fitted.sum()) + noise, watched.complete()
+        checked = watched.places.size <= PATTERN_LIMIT and whole.weights.size > 0
+        histogram = whole.histogram() if checked else np.zeros(0)
+        probability = model.pattern_probability() if checked else np.zeros(0)
+        longest = float(watched.stretch.max(initial=1.0))
+        test = pattern_test(probability, histogram / longest, n_fitted) if checked else None
+        odd = find_odd_patterns(probability, histogram, whole.sensors, longest) if checked else []
+        return cls(
+            n_samples=watched.counts.n_samples,
+            n_sources=fit.model.n_sources,
+            n_fitted=n_fitted,
+            patterns_checked=checked,
             n_impossible=float(histogram[probability <= 0].sum()),
-            g2=test.g2 if np.isfinite(test.g2) else None,
-            g2_expected=test.expected,
-            g2_p_value=test.p_value,
-            g2_draws=test.n_draws,
-            misplaced=test.misplaced(whole.n_samples / longest),
+            g2=test.g2 if test is not None and np.isfinite(test.g2) else None,
+            g2_expected=None if test is None else test.expected,
+            g2_p_value=None if test is None else test.p_value,
+            g2_draws=0 if test is None else test.n_draws,
+            misplaced=0.0 if test is None else test.misplaced(whole.n_samples / longest),
+            odd_pair=find_odd_pair(model, watched),
             odd_patterns=tuple(odd[:LISTED]),
             n_odd_patterns=len(odd),
-            confused=tuple(_confused(fit, model, whole)),
+            confused=tuple(confusions(model, whole, sources, noise=noise == 1)) if checked else (),
+            splinters=Splinters.of(fit.model),
         )
 
     @property
@@ -107,6 +101,13 @@ class FitCheck:
     def has_too_few_rows(self) -> bool:
         """Whether the table is too short to refute anything."""
         return self.n_samples < ROWS_PER_NUMBER * max(1, self.n_fitted)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the comparison says."""
+        if self.p_value <= LEVEL and self.matters:
+            return "misfit"
+        return "doubtful" if self.objections() else "fits"
 
     def objections(self) -> list[str]:
         """What speaks against this model."""
@@ -153,21 +154,24 @@ def _how_often(p_value: float) -> str:
     return "hardly ever" if p_value < RARELY else f"in at most {percent(p_value)} of cases"
 
 
-def _varying(model: OrMixture, data: PatternCounts) -> NDArray[np.int64]:
+def _places(model: OrMixture, data: PatternCounts) -> NDArray[np.int64]:
     """The sensors that change in the data or, noise aside, in the model; the others say nothing about the noise."""
-    hidden = np.diag(both_on(model.with_noise(Noise())))
-    return np.union1d(data.varying(), np.flatnonzero((hidden > 0) & (hidden < 1)))
+    changing = model.mixing[:, model.probability > 0].any(axis=1) & ~model.mixing[:, model.probability >= 1].any(axis=1)
+    return np.union1d(data.varying(), np.flatnonzero(changing))
 
 
-def _named(model: OrMixture) -> OrMixture:
-    """The model with a name for every source, so that sources keep their names when sensors are left out."""
-    return OrMixture(model.mixing, model.probability, model.noise, sensors=model.sensors, names=model.source_names())
+def _watched_model(model: OrMixture, places: NDArray[np.int64]) -> OrMixture:
+    """The model of these sensors; where some are left out, sources keep their names, but not their places."""
+    if places.size == len(model.sensors):
+        return model
+    given, names = (model.mixing, model.probability, model.noise), model.source_names()
+    return OrMixture(*given, sensors=model.sensors, names=names).of_sensors(places)
 
 
-def _fitted(fit: Fit) -> set[str]:
-    """The names of sources whose probability was fitted by likelihood, which are those with a standard error."""
-    errors = np.zeros(fit.model.n_sources) if fit.probability_error is None else fit.probability_error
-    return {name for name, error in zip(fit.model.source_names(), errors, strict=True) if error > 0}
+def _fitted(fit: Fit) -> NDArray[np.bool_]:
+    """Which sources have a probability that was fitted by likelihood: those with a standard error."""
+    errors = np.zeros(len(fit.model.names)) if fit.probability_error is None else fit.probability_error
+    return np.asarray(errors > 0)
 
 
 def _fitted_noise(fit: Fit) -> int:
@@ -177,13 +181,12 @@ def _fitted_noise(fit: Fit) -> int:
     return fit.model.noise.n_sensors or 1
 
 
-def _confused(fit: Fit, model: OrMixture, data: PatternCounts) -> list[Confusion]:
-    fitted, noise = _fitted(fit), _fitted_noise(fit) == 1
-    sources = np.array([j for j, name in enumerate(model.names) if name in fitted], np.int64)
-    return confusions(model, data, sources, noise=noise) if sources.size + noise > 1 else []
-
-
-Verdict = Literal["fits", "doubtful", "misfit", "open"]
+def _named(model: OrMixture, whole: OrMixture, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The places of the chosen sources in the model of fewer sensors."""
+    if model is whole:
+        return np.flatnonzero(chosen)
+    names = {name for name, is_chosen in zip(whole.source_names(), chosen, strict=True) if is_chosen}
+    return np.array([j for j, name in enumerate(model.names) if name in names], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +212,15 @@ class Diagnosis:
 
         Time grows with the pairs of sensors; up to 16 sensors, some hundred random tables are drawn. Fits take longer.
         """
-        table = TableCheck.of(data, None if fit is None else stretch_of(fit))
-        fit_check = None if fit is None else FitCheck.of(fit, data)
-        reasons = table.objections() + ([] if fit_check is None else fit_check.objections())
-        return cls(_verdict(table, fit_check), tuple(reasons), table, fit_check)
+        stretch = np.ones(len(data.sensors)) if fit is None else stretch_of(fit)
+        varying = Watched.of(data, data.varying(), stretch)
+        table = TableCheck.of(data, varying)
+        verdict, reasons = table.verdict, table.objections()
+        if fit is None:
+            return cls(verdict, tuple(reasons), table, None)
+        places = _places(fit.model, data)
+        check = FitCheck.of(fit, varying if places.size == varying.places.size else Watched.of(data, places, stretch))
+        return cls(max(verdict, check.verdict, key=WORSE.index), tuple(reasons + check.objections()), table, check)
 
     def as_dict(self) -> dict[str, Any]:
         """The diagnosis as plain values that JSON can hold."""
@@ -231,11 +239,3 @@ class Diagnosis:
     def added_to(self, fit: Fit) -> Fit:
         """The fit with this diagnosis among its diagnostics."""
         return replace(fit, diagnostics={**fit.diagnostics, "diagnosis": self.as_dict()})
-
-
-def _verdict(table: TableCheck, fit: FitCheck | None) -> Verdict:
-    if table.is_refuted or (fit is not None and fit.p_value <= LEVEL and fit.matters):
-        return "misfit"
-    if table.negative_pairs or (fit is not None and fit.objections()):
-        return "doubtful"
-    return "open" if fit is None else "fits"
