@@ -14,6 +14,7 @@ from bica.errors import BicaWarning, SettingError
 from bica.estimate.blocks.learn import WideTask
 from bica.estimate.lattice.learn import LATTICE_SENSORS, fit_on_lattice
 from bica.estimate.rows.learn import fit_on_rows
+from bica.estimate.rows.states import WORD
 from bica.estimate.settings import Settings, Varying
 from bica.estimate.temporal import Bounds, learn_in_time
 from bica.model.fit import Fit
@@ -99,6 +100,8 @@ class Likelihood(Settings):
         task = WideTask.of(table, self)
         learned = task.learn(rng)
         if learned.interrupted:
+            return task.result(learned)
+        if table.data.n_sensors > WORD:
             return task.result(learned)
         fit = fit_on_rows(table, self, task.start_for_rows(learned), briefly=learned.unanimous)
         if fit is None and table.data.n_sensors <= LATTICE_SENSORS and not learned.unanimous:
