@@ -119,6 +119,7 @@ def percent(share: float) -> str:
 
 VERDICTS = {
     "fits": "the rows are as the model has them",
+    "too few rows": "so few could not contradict a wrong model either",
     "doubtful": "take the model with care",
     "misfit": "the rows contradict the model",
     "open": "so far nothing speaks against independent sources; a fit will show",

@@ -141,14 +141,46 @@ class TestTheFit:
     def test_few_rows_cannot_vouch_for_a_model(self):
         data = PatternCounts.of(self.TRUTH.sample(12, np.random.default_rng(1)))
         fit = Fit(OrMixture(np.eye(3), [0.3] * 3), probability_error=[0.1] * 3)
-        assert "too few rows, 12, to judge 3 fitted numbers" in " ".join(Diagnosis.of(data, fit).reasons)
+        diagnosis = Diagnosis.of(data, fit)
+        assert diagnosis.fit.has_too_few_rows
+        assert "12 rows would hardly show" in diagnosis.reasons[-1]
+
+    def test_too_few_rows_are_a_verdict_of_their_own(self):
+        few = judged(self.TRUTH.with_noise(Noise.flips(0.05)).sample(60, np.random.default_rng(2)))
+        assert few.verdict == "too few rows"
+        assert few.sentences()[0] == "too few rows: so few could not contradict a wrong model either"
+        (reason,) = few.reasons
+        assert reason.startswith(
+            "60 rows would hardly show that a source which is on in 20 % of the rows was overlooked"
+        )
+        assert few.fit.rows_needed > 60
+        enough = judged(self.TRUTH.with_noise(Noise.flips(0.05)).sample(4000, np.random.default_rng(2)))
+        assert (enough.verdict, enough.reasons) == ("fits", ())
+
+    @pytest.mark.parametrize("diagnostics", [{}, {"interrupted": True}], ids=["unsettled", "interrupted"])
+    def test_an_unfinished_fit_never_fits(self, diagnostics):
+        fit = Fit(self.TRUTH, converged=False, diagnostics=diagnostics)
+        diagnosis = Diagnosis.of(self.DATA, fit)
+        assert diagnosis.verdict == "doubtful"
+        assert ("interrupted" if diagnostics else "not settled") in diagnosis.reasons[0]
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_independent_columns_teach_nothing(self, seed):
+        diagnosis = judged(np.random.default_rng(seed).random((2000, 5)) < 0.5)
+        assert diagnosis.verdict in ("doubtful", "too few rows")
+        if not diagnosis.fit.is_related:
+            assert "nothing was learned" in diagnosis.reasons[0]
+
+    def test_a_table_of_missing_cells_teaches_nothing(self):
+        data = PatternCounts.of(np.ma.masked_all((50, 3)))
+        assert Diagnosis.of(data, Fit(OrMixture.without_sources(data.sensors))).verdict == "doubtful"
 
     def test_no_source_at_all_points_to_the_threshold(self):
         rare = PatternCounts.of(OrMixture([[1], [1]], [0.01]).sample(5000, np.random.default_rng(5)))
         assert "no source was found" in judged(rare, FindBICA()).reasons[-1]
         assert judged(rare, FindBICA(min_probability=0.005)).fit.n_sources == 1
         noise_alone = np.random.default_rng(6).random((500, 3)) < 0.1
-        assert judged(noise_alone).reasons == ()
+        assert "nothing was learned" in judged(noise_alone).reasons[0]
 
     def test_sources_that_are_mostly_parts_of_others_raise_doubt(self):
         """One source that reaches each of six sensors in 70 % of cases leaves a source for every set of them."""
@@ -156,7 +188,7 @@ class TestTheFit:
         heard = (rng.random((5000, 1)) < 0.2) & (rng.random((5000, 6)) < 0.7)
         diagnosis = judged(heard)
         assert diagnosis.verdict in ("doubtful", "misfit")
-        assert "parts of others, as if a few sources reached their sensors only at times" in diagnosis.reasons[-1]
+        assert "parts of others, as if a few sources reached their sensors only at times" in " ".join(diagnosis.reasons)
 
     def test_more_sources_than_sensors_alone_raise_no_doubt(self):
         """All pairs of six sensors: 15 sources, none within another."""

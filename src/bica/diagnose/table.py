@@ -24,7 +24,7 @@ LINKED = 0.05  # level of the test by which two sensors are connected
 FEW_COINCIDENCES = 0.9  # share of those expected: with more, a pair is negative, but only just
 LISTED = 5  # entries in a sentence
 
-Verdict = Literal["fits", "doubtful", "misfit", "open"]
+Verdict = Literal["fits", "too few rows", "doubtful", "misfit", "open"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
+from bica.diagnose.blocks import OVERLOOKED, WIDTH, BlockTests, block_tests
 from bica.diagnose.goodness import (
     Confusion,
     OddPair,
     OddPattern,
+    QuietRows,
     Splinters,
     confusions,
     find_odd_pair,
@@ -31,7 +33,13 @@ PATTERN_LIMIT = 16  # sensors up to which all patterns are checked
 LEVEL, DOUBT = 0.01, 0.05  # p-values at or below which a fit is refuted, and in doubt
 MISPLACED = 0.02  # a share of the rows that matters; with enough rows any model is refuted in some detail
 ROWS_PER_NUMBER = 5  # fewer rows for each fitted number cannot refute it
-WORSE: tuple[Verdict, ...] = ("open", "fits", "doubtful", "misfit")  # of two verdicts on one model the later counts
+WORSE: tuple[Verdict, ...] = (
+    "open",
+    "fits",
+    "too few rows",
+    "doubtful",
+    "misfit",
+)  # of two verdicts on one model the later counts
 RARELY = 0.001  # p-values below are called "hardly ever"
 
 
@@ -53,11 +61,16 @@ class FitCheck:
     odd_patterns: tuple[OddPattern, ...]  # the worst few of those that are significant
     n_odd_patterns: int
     confused: tuple[Confusion, ...]
-    splinters: Splinters | None  # None unless most sources are parts of others
+    splinters: Splinters | None  # None unless many sources are parts of others
+    blocks: BlockTests | None  # None if there are no sources, or no complete rows
+    quiet: QuietRows
+    n_shared: int  # sources that reach two sensors or more
+    is_related: bool  # whether any two sensors depend on each other
+    state: str  # how learning ended: "settled", "interrupted" or "not settled"
 
     @classmethod
     def of(cls, fit: Fit, watched: Watched) -> FitCheck:
-        """The check of a fit by its table: all patterns up to 16 sensors, all pairs up to 2048. Nothing is fitted."""
+        """The check of a fit by its table: patterns of all sensors up to 16, else of blocks, and pairs up to 2048."""
         model, fitted, noise = _watched_model(fit.model, watched.places), _fitted(fit), _fitted_noise(fit)
         sources, n_fitted, whole = _named(model, fit.model, fitted), int(fitted.sum()) + noise, watched.complete()
         checked = watched.places.size <= PATTERN_LIMIT and whole.weights.size > 0
@@ -66,12 +79,13 @@ class FitCheck:
         longest = float(watched.stretch.max(initial=1.0))
         test = pattern_test(probability, histogram / longest, n_fitted) if checked else None
         odd = find_odd_patterns(probability, histogram, whole.sensors, longest) if checked else []
+        blocks = block_tests(model, watched)
         return cls(
             n_samples=watched.counts.n_samples,
             n_sources=fit.model.n_sources,
             n_fitted=n_fitted,
             patterns_checked=checked,
-            n_impossible=float(histogram[probability <= 0].sum()),
+            n_impossible=float(histogram[probability <= 0].sum()) if blocks is None or checked else blocks.n_impossible,
             g2=test.g2 if test is not None and np.isfinite(test.g2) else None,
             g2_expected=None if test is None else test.expected,
             g2_p_value=None if test is None else test.p_value,
@@ -82,52 +96,85 @@ class FitCheck:
             n_odd_patterns=len(odd),
             confused=tuple(confusions(model, whole, sources, noise=noise == 1)) if checked else (),
             splinters=Splinters.of(fit.model),
+            blocks=blocks,
+            quiet=QuietRows.of(model, watched),
+            n_shared=int((fit.model.mixing.sum(axis=0) > 1).sum()),
+            is_related=watched.pairs is None or bool(watched.pairs.is_linked.any()),
+            state=_state(fit),
         )
 
     @property
     def p_value(self) -> float:
-        """The p-value of both tests together."""
-        pair = None if self.odd_pair is None else self.odd_pair.p_value
-        values = [value for value in (self.g2_p_value, pair) if value is not None]
-        return min(1.0, len(values) * min(values)) if values else 1.0
+        """The p-value of all tests together."""
+        values = [value for value in self._p_values() if value is not None]
+        return min(1.0, len(values) * min(values))
+
+    def _p_values(self) -> tuple[float | None, ...]:
+        """Of patterns, pairs, blocks and quiet rows; None where they were not tested."""
+        pair, blocks = (None if test is None else test.p_value for test in (self.odd_pair, self.blocks))
+        return self.g2_p_value, pair, blocks, self.quiet.p_value
 
     @property
     def matters(self) -> bool:
         """Whether the difference is large enough to matter, however certain it is."""
         pair = 0.0 if self.odd_pair is None else abs(self.odd_pair.observed - self.odd_pair.expected) / self.n_samples
-        return bool(self.n_impossible) or max(self.misplaced, pair) >= MISPLACED
+        block = 0.0 if self.blocks is None else self.blocks.misplaced
+        quiet = (self.quiet.expected - self.quiet.observed) / max(1.0, self.n_samples)
+        return bool(self.n_impossible) or max(self.misplaced, pair, block, quiet) >= MISPLACED
 
     @property
     def has_too_few_rows(self) -> bool:
         """Whether the table is too short to refute anything."""
-        return self.n_samples < ROWS_PER_NUMBER * max(1, self.n_fitted)
+        return self.n_samples < self.rows_needed
+
+    @property
+    def rows_needed(self) -> float:
+        """To judge the model: five for each fitted number, and enough to notice that a source was overlooked."""
+        shown = None if self.blocks is None else self.blocks.rows_needed
+        return max(ROWS_PER_NUMBER * max(1, self.n_fitted), shown or 0.0)
 
     @property
     def verdict(self) -> Verdict:
         """What the comparison says."""
         if self.p_value <= LEVEL and self.matters:
             return "misfit"
-        return "doubtful" if self.objections() else "fits"
+        if self.objections():
+            return "doubtful"
+        return "too few rows" if self.has_too_few_rows else "fits"
 
     def objections(self) -> list[str]:
         """What speaks against this model."""
-        reasons = []
+        reasons = [UNFINISHED[self.state]] if self.state in UNFINISHED else []
         if self.n_impossible:
             reasons.append(f"the model has {counted(self.n_impossible, 'row')} as impossible; fit with noise")
         elif self.p_value <= DOUBT:
             reasons.append(self._difference())
         if not self.n_sources and self.p_value <= DOUBT:
             reasons.append("no source was found: those rarer than min_probability are left out; give a smaller one")
+        elif not self.n_shared or not self.is_related:
+            reasons.append(
+                "nothing was learned: no two sensors depend on each other, so nothing shows a source of both"
+            )
         if self.splinters is not None:
             reasons.append(self.splinters.words())
-        if self.has_too_few_rows:
-            reasons.append(f"too few rows, {self.n_samples:.15g}, to judge {counted(self.n_fitted, 'fitted number')}")
         return reasons
+
+    def remarks(self) -> list[str]:
+        """What keeps the rows from speaking for this model, though nothing speaks against it."""
+        if not self.has_too_few_rows:
+            return []
+        overlooked = f"that a source which is on in {percent(OVERLOOKED)} of the rows was overlooked"
+        return [f"{counted(self.n_samples, 'row')} would hardly show {overlooked}; some {self.rows_needed:.2g} would"]
 
     def _difference(self) -> str:
         """The difference in words, by whichever test shows it."""
         pair, rarity = self.odd_pair, f"chance alone does as much {_how_often(self.p_value)}"
-        if self.g2 is not None and self.g2_p_value is not None and (pair is None or self.g2_p_value <= pair.p_value):
+        clearest = min(value for value in self._p_values() if value is not None)
+        if self.quiet.p_value == clearest:
+            return f"{self.quiet.words()}; {rarity}"
+        if self.blocks is not None and self.blocks.p_value == clearest:
+            return f"{self.blocks.odd.words()}; {rarity}"
+        if self.g2 is not None and self.g2_p_value == clearest:
             share = f"at most {percent(self.misplaced)} of the rows would have to change"
             return f"the rows are not as the model has them: {share}; {rarity}"
         assert pair is not None
@@ -137,8 +184,10 @@ class FitCheck:
     def sentences(self) -> list[str]:
         """What the comparison shows, objections left out."""
         lines = []
-        if not self.patterns_checked:
-            lines.append(f"patterns were not checked: more than {PATTERN_LIMIT} sensors vary, or every row has gaps")
+        if self.blocks is None:
+            lines.append("patterns were not checked: there is no source, or every row has gaps")
+        elif not self.patterns_checked:
+            lines.append(f"patterns were checked in {counted(self.blocks.n_blocks, 'block')} of up to {WIDTH} sensors")
         if self.odd_pair is None:
             lines.append("pairs of sensors were not checked against the model")
         if self.g2 is not None and self.p_value > DOUBT:
@@ -148,6 +197,18 @@ class FitCheck:
             lines.append(f"{counted(self.n_odd_patterns, 'pattern')} unexplained: {words}")
         lines += [f"{' and '.join(pair.names)} can hardly be told apart" for pair in self.confused[:LISTED]]
         return lines
+
+
+UNFINISHED = {
+    "interrupted": "learning was interrupted: this is the best model so far, not the final one",
+    "not settled": "learning had not settled when it stopped",
+}
+
+
+def _state(fit: Fit) -> str:
+    if fit.diagnostics.get("interrupted"):
+        return "interrupted"
+    return "settled" if fit.converged else "not settled"
 
 
 def _how_often(p_value: float) -> str:
@@ -202,7 +263,7 @@ class Diagnosis:
     """
 
     verdict: Verdict  # "open" before a fit, if nothing speaks against one
-    reasons: tuple[str, ...]  # what speaks against the model
+    reasons: tuple[str, ...]  # what speaks against the model, or keeps the rows from speaking for it
     table: TableCheck
     fit: FitCheck | None
 
@@ -220,7 +281,8 @@ class Diagnosis:
             return cls(verdict, tuple(reasons), table, None)
         places = _places(fit.model, data)
         check = FitCheck.of(fit, varying if places.size == varying.places.size else Watched.of(data, places, stretch))
-        return cls(max(verdict, check.verdict, key=WORSE.index), tuple(reasons + check.objections()), table, check)
+        verdict, reasons = max(verdict, check.verdict, key=WORSE.index), reasons + check.objections()
+        return cls(verdict, tuple(reasons + check.remarks()), table, check)
 
     def as_dict(self) -> dict[str, Any]:
         """The diagnosis as plain values that JSON can hold."""

@@ -15,7 +15,7 @@ from bica.model.files import ModelDocument, Rate, document_text
 from bica.output import free_name
 from bica.text import counted, folded, harmless, verdict_words
 
-STYLES = {"misfit": "bold red", "doubtful": "bold yellow", "fits": "bold green"}
+STYLES = {"misfit": "bold red", "doubtful": "bold yellow", "too few rows": "bold yellow", "fits": "bold green"}
 
 
 def show_findings(screen: Console, findings: Sequence[str]) -> None:
