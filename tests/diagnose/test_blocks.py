@@ -129,4 +129,4 @@ def test_the_sensors_of_the_clearest_difference_are_named():
     activity[:, 2] &= ~activity[:, 0]
     found = by_blocks(model, model.noise.apply(model.observe(activity), rng))
     assert found.p_value <= LEVEL
-    assert found.odd.sensors == ("x0", "x1", "x2", "x3")
+    assert {"x1", "x2"} <= set(found.odd.sensors)

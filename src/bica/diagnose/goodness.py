@@ -20,7 +20,7 @@ from bica.text import counted, folded
 Vector = NDArray[np.float64]
 Square = NDArray[np.float64]
 
-N_DRAWS = 499  # so the least possible p-value is 1/500; four tests together need less than 1/400
+N_DRAWS = 999  # so the least possible p-value is 1/1000; four tests together at the level of 0.005 need 1/800
 ENOUGH = 20  # draws as far from the model as the data after which no more are needed
 SEED = 0  # fixed: a diagnosis is the same for the same table
 ODD = 0.05  # level at which a single pattern is odd, corrected for all patterns

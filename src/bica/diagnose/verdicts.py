@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
-from bica.diagnose.blocks import OVERLOOKED, WIDTH, BlockTests, block_tests
+from bica.diagnose.blocks import LEVEL, OVERLOOKED, WIDTH, BlockTests, block_tests
 from bica.diagnose.goodness import (
     Confusion,
     OddPair,
@@ -30,7 +30,7 @@ from bica.text import counted, folded, percent, verdict_words
 Vector = NDArray[np.float64]
 
 PATTERN_LIMIT = 16  # sensors up to which all patterns are checked
-LEVEL, DOUBT = 0.01, 0.05  # p-values at or below which a fit is refuted, and in doubt
+DOUBT = 0.05  # p-value at or below which a fit is in doubt; it is refuted at LEVEL
 MISPLACED = 0.02  # a share of the rows that matters; with enough rows any model is refuted in some detail
 ROWS_PER_NUMBER = 5  # fewer rows for each fitted number cannot refute it
 WORSE: tuple[Verdict, ...] = (
