@@ -24,7 +24,7 @@ from bica.errors import BicaWarning
 from bica.model.fit import Fit
 from bica.simulate import random_network
 
-TRUE_MODELS = {5: 130, 8: 130, 12: 110, 16: 20, 20: 90, 30: 60, 50: 50, 100: 30, 200: 20}  # sensors: tables
+TRUE_MODELS = {5: 130, 8: 130, 12: 110, 16: 20, 20: 90, 30: 50, 50: 40, 100: 12, 200: 10}  # sensors: tables
 FLIP_RATES = (0.0, 0.01, 0.02, 0.05)
 MANY = 64  # sensors, beyond which sources are rarer and rows more, so that the learner mostly finds them all
 WORDS = ("fits", "too few rows", "doubtful", "misfit")

@@ -78,7 +78,7 @@ def test_true_models_are_rarely_refuted(flip_rate):
     p_values = []
     for _ in range(60):
         truth = random_network(20, 16, noise=Noise.flips(flip_rate), rng=rng)
-        p_values.append(by_blocks(truth, truth.sample(600, rng)).p_value)
+        p_values.append(by_blocks(truth, truth.sample(600, rng)).odd.p_value)
     assert np.sum(np.array(p_values) <= 0.05) <= 60 * 0.05 + 4 * np.sqrt(60 * 0.05 * 0.95)
 
 
@@ -89,7 +89,7 @@ class TestPower:
     ROWS = NETWORK.sample(4000, RNG)
 
     def test_the_truth_passes(self):
-        assert by_blocks(NETWORK, self.ROWS).p_value > LEVEL
+        assert by_blocks(NETWORK, self.ROWS).odd.p_value > LEVEL
 
     @pytest.mark.parametrize("lost", range(20))
     def test_a_lost_source_is_noticed_by_blocks_or_pairs(self, lost):
@@ -101,7 +101,7 @@ class TestPower:
         activity = NETWORK.draw_activity(4000, np.random.default_rng(3))
         activity[:, 1::2] &= ~activity[:, ::2]
         found = by_blocks(NETWORK, NETWORK.noise.apply(NETWORK.observe(activity), np.random.default_rng(4)))
-        assert found.p_value <= LEVEL
+        assert found.odd.p_value <= LEVEL
 
     def test_edges_that_fail_are_noticed(self):
         rng = np.random.default_rng(5)
@@ -109,7 +109,7 @@ class TestPower:
         rows = np.zeros((4000, 24), dtype=bool)
         for on, column in zip(activity.T, NETWORK.mixing.T, strict=True):
             rows |= on[:, None] & column & (rng.random(rows.shape) < 0.8)
-        assert by_blocks(NETWORK, rows).p_value <= LEVEL
+        assert by_blocks(NETWORK, rows).odd.p_value <= LEVEL
 
     def test_fewer_rows_are_needed_without_noise(self):
         quiet, noisy = (by_blocks(NETWORK.with_noise(Noise.flips(rate)), self.ROWS) for rate in (0.01, 0.2))
@@ -128,5 +128,5 @@ def test_the_sensors_of_the_clearest_difference_are_named():
     activity = model.draw_activity(600, rng)
     activity[:, 2] &= ~activity[:, 0]
     found = by_blocks(model, model.noise.apply(model.observe(activity), rng))
-    assert found.p_value <= LEVEL
+    assert found.odd.p_value <= LEVEL
     assert {"x1", "x2"} <= set(found.odd.sensors)

@@ -82,11 +82,6 @@ class BlockTests:
     odd: OddSet  # the clearest difference, which need not be significant
     rows_needed: float | None  # to notice an overlooked source; None: no number of rows contradicts such a model
 
-    @property
-    def p_value(self) -> float:
-        """Of all tests together."""
-        return self.odd.p_value
-
 
 def block_tests(model: OrMixture, watched: Watched) -> BlockTests | None:
     """Test the model on blocks that hold each of its sources; None if there is none. Time goes with blocks and rows."""

@@ -78,7 +78,14 @@ class FitCheck:
         probability = model.pattern_probability() if checked else np.zeros(0)
         longest = float(watched.stretch.max(initial=1.0))
         test = pattern_test(probability, histogram / longest, n_fitted) if checked else None
+        misplaced = 0.0 if test is None else test.misplaced(whole.n_samples / longest)
         odd = find_odd_patterns(probability, histogram, whole.sensors, longest) if checked else []
+        odd_pair, quiet, splinters = (
+            find_odd_pair(model, watched),
+            QuietRows.of(model, watched),
+            Splinters.of(fit.model),
+        )
+        confused = confusions(model, whole, sources, noise=noise == 1) if checked else []
         blocks = block_tests(model, watched)
         return cls(
             n_samples=watched.counts.n_samples,
@@ -90,14 +97,14 @@ class FitCheck:
             g2_expected=None if test is None else test.expected,
             g2_p_value=None if test is None else test.p_value,
             g2_draws=0 if test is None else test.n_draws,
-            misplaced=0.0 if test is None else test.misplaced(whole.n_samples / longest),
-            odd_pair=find_odd_pair(model, watched),
+            misplaced=misplaced,
+            odd_pair=odd_pair,
             odd_patterns=tuple(odd[:LISTED]),
             n_odd_patterns=len(odd),
-            confused=tuple(confusions(model, whole, sources, noise=noise == 1)) if checked else (),
-            splinters=Splinters.of(fit.model),
+            confused=tuple(confused),
+            splinters=splinters,
             blocks=blocks,
-            quiet=QuietRows.of(model, watched),
+            quiet=quiet,
             n_shared=int((fit.model.mixing.sum(axis=0) > 1).sum()),
             is_related=watched.pairs is None or bool(watched.pairs.is_linked.any()),
             state=_state(fit),
@@ -111,8 +118,8 @@ class FitCheck:
 
     def _p_values(self) -> tuple[float | None, ...]:
         """Of patterns, pairs, blocks and quiet rows; None where they were not tested."""
-        pair, blocks = (None if test is None else test.p_value for test in (self.odd_pair, self.blocks))
-        return self.g2_p_value, pair, blocks, self.quiet.p_value
+        pair = None if self.odd_pair is None else self.odd_pair.p_value
+        return self.g2_p_value, pair, None if self.blocks is None else self.blocks.odd.p_value, self.quiet.p_value
 
     @property
     def matters(self) -> bool:
@@ -172,7 +179,7 @@ class FitCheck:
         clearest = min(value for value in self._p_values() if value is not None)
         if self.quiet.p_value == clearest:
             return f"{self.quiet.words()}; {rarity}"
-        if self.blocks is not None and self.blocks.p_value == clearest:
+        if self.blocks is not None and self.blocks.odd.p_value == clearest:
             return f"{self.blocks.odd.words()}; {rarity}"
         if self.g2 is not None and self.g2_p_value == clearest:
             share = f"at most {percent(self.misplaced)} of the rows would have to change"
