@@ -2,8 +2,8 @@
 
     python benchmarks/bench_verdicts.py > benchmarks/results/verdicts.md
 
-Every table is learned from scratch with the default settings, noise unknown. Thresholds were chosen on other seeds
-(``--seed 0``); those of the committed table start at 1000. One process, one thread.
+Every table is learned from scratch with the default settings, noise unknown. Choose thresholds with ``--seed 0``, and
+report other seeds; the committed page says which. One process, one thread.
 """
 
 import argparse
