@@ -49,9 +49,10 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         How to learn: "likelihood" (up to some thousand columns), "findbica" (the paper's algorithm), a published rival
         ("mac", "grecond", "grecond-essential", "message-passing", "fastica"), or any object with
         ``fit(data, rng) -> Fit``.
-    noise : "estimate", "per-sensor", float or Noise
-        How often sensors err: found from the data, as one flip rate or one per sensor; or known, one flip rate
-        (0: never) or rates of false alarms and misses.
+    noise : "auto", "estimate", "two-rates", "per-sensor", float or Noise
+        How often sensors err: found from the data, as one flip rate ("estimate"), as rates of false alarms and misses
+        for all columns ("two-rates") or for each ("per-sensor"), or whichever of these the rows speak for ("auto");
+        or known, one flip rate (0: never) or rates of false alarms and misses.
     min_probability : float or None
         Rarer sources are dropped; None lets the method decide (FindBICA: 0.02).
     significance : float or None
@@ -124,7 +125,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self,
         method: str | Method = "likelihood",
         *,
-        noise: NoiseSetting = "estimate",
+        noise: NoiseSetting = "auto",
         min_probability: float | None = None,
         significance: float | None = 0.05,
         known: Sequence[Any] = (),

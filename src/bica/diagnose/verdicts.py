@@ -244,9 +244,9 @@ def _fitted(fit: Fit) -> NDArray[np.bool_]:
 
 def _fitted_noise(fit: Fit) -> int:
     noise = fit.diagnostics.get("noise")
-    if not isinstance(noise, dict) or not noise.get("estimated") or not noise.get("error"):
+    if not isinstance(noise, dict) or not noise.get("estimated") or not noise.get("error", noise.get("n_unknown")):
         return 0
-    return fit.model.noise.n_sensors or 1
+    return int(noise.get("n_unknown", 1))
 
 
 def _named(model: OrMixture, whole: OrMixture, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bica.data.patterns import PatternCounts
-from bica.estimate.lattice.refit import BetaPrior, refit
 from bica.estimate.lattice.surface import NoiseShape
 from bica.estimate.rows.states import CAREFUL, QUICK, RowSurface, StateCells
+from bica.estimate.score import BetaPrior, refit
 from bica.kernels.rows.states import Limits
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture

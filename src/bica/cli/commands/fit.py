@@ -39,7 +39,7 @@ SPELLED = {  # options whose names differ from Python's settings
 
 def _noise(_: click.Context, __: click.Parameter, text: str) -> str | tuple[float, ...]:
     rates = text.split(",")
-    if text in ("estimate", "per-sensor"):
+    if text in ("auto", "estimate", "two-rates", "per-sensor"):
         return text
     if len(rates) > 2:
         raise click.BadParameter("give one flip rate, or the rates of false alarms and misses as in 0.01,0.1.")
@@ -95,11 +95,12 @@ def _prior(_: click.Context, __: click.Parameter, text: str | None) -> tuple[flo
 )
 @click.option(
     "--noise",
-    default="estimate",
+    default="auto",
     show_default=True,
     callback=_noise,
-    metavar="estimate|per-sensor|RATE[,RATE]",
-    help="How often sensors err: estimated, as one rate or one per sensor; or given: flips, or false alarms, misses.",
+    metavar="auto|estimate|two-rates|per-sensor|RATE[,RATE]",
+    help="How often sensors err: one flip rate, false alarms and misses, or these of every sensor, as the rows suggest "
+    "(auto) or as told; or given rates: flips, or false alarms, misses.",
 )
 @click.option(
     "--known",
@@ -181,7 +182,9 @@ def _method(name: str, settings: dict[str, Any], n_jobs: int) -> Method:
     given: dict[str, Any] = {
         key: None if value == "none" else value for key, value in settings.items() if value not in (None, [])
     }
-    if isinstance(given["noise"], tuple):
+    if given["noise"] == "auto":
+        del given["noise"]  # every method has its own idea of that
+    elif isinstance(given["noise"], tuple):
         false_alarm, miss = given["noise"][0], given["noise"][-1]
         given["noise"] = Noise(false_alarm, miss)
     return method_named(name, spelled=lambda setting: SPELLED[setting], n_jobs=n_jobs, **given)
