@@ -2,7 +2,7 @@
 
     python benchmarks/bench_verdicts.py > benchmarks/results/verdicts.md
 
-Every table is learned from scratch with the default settings, noise unknown. Choose thresholds with ``--seed 0``, and
+Every table is learned from scratch, with one unknown flip rate. Choose thresholds with ``--seed 0``, and
 report other seeds; the committed page says which. One process, one thread.
 """
 
@@ -28,7 +28,7 @@ TRUE_MODELS = {5: 130, 8: 130, 12: 110, 16: 20, 20: 90, 30: 50, 50: 40, 100: 12,
 FLIP_RATES = (0.0, 0.01, 0.02, 0.05)
 MANY = 64  # sensors, beyond which sources are rarer and rows more, so that the learner mostly finds them all
 WORDS = ("fits", "too few rows", "doubtful", "misfit")
-EXPLANATION = f"""Likelihood with its defaults. Random networks of 2 to 4 sensors per source; true ones have 300 to
+EXPLANATION = f"""Likelihood, one flip rate. Random networks of 2 to 4 sensors per source; true ones have 300 to
 10 000 rows (5000 or 20 000 beyond {MANY} sensors) and 0, 1, 2 or 5 % flips. A misfit is false if the sources are exact.
 Where they are not, the learned model is wrong, and its refusal right; the true model, numbers and all, was judged by
 the same rows, too. Caught: doubtful or misfit. Seconds of one thread: medians of fit and verdict, and the slowest
@@ -50,7 +50,7 @@ class Run:
 
 def judged(truth: OrMixture, rows: Rows) -> Run:
     data, begun = PatternCounts.of(rows), time.process_time()
-    fit = Likelihood(n_jobs=1).fit(data, np.random.default_rng(0))
+    fit = Likelihood(noise="estimate", n_jobs=1).fit(data, np.random.default_rng(0))
     fitted = time.process_time()
     verdict, seconds = Diagnosis.of(data, fit).verdict, time.process_time() - fitted
     of_truth = Diagnosis.of(data, Fit(truth)).verdict

@@ -126,9 +126,9 @@ def blocks_of(mixing: NDArray[np.bool_]) -> list[Places]:
 
 def _complete_histogram(columns: ColumnBits, sensors: Places) -> Vector:
     """The patterns of these sensors in the rows in which all of them were observed."""
-    if columns.seen is None:
+    if columns.observed is None:
         return columns.histogram(sensors)
-    words = np.bitwise_and.reduce(columns.seen[sensors], axis=0)
+    words = np.bitwise_and.reduce(columns.observed[sensors], axis=0)
     complete = np.unpackbits(words.view(np.uint8), bitorder="little", count=columns.weights.size).astype(bool)
     return ColumnBits(columns.on, None, np.where(complete, columns.weights, 0.0)).histogram(sensors)
 

@@ -120,7 +120,7 @@ def pair_tails(probability: Square, pairs: PairCounts) -> Square:
     first, second = np.triu_indices(len(probability))
     tails = np.empty_like(probability)
     tails[first, second] = binomial_tails(
-        np.rint(pairs.both[first, second]), np.rint(pairs.seen[first, second]), probability[first, second]
+        np.rint(pairs.both[first, second]), np.rint(pairs.observed[first, second]), probability[first, second]
     )
     tails[second, first] = tails[first, second]
     return tails
@@ -182,7 +182,7 @@ def find_odd_pair(model: OrMixture, watched: Watched) -> OddPair | None:
     return OddPair(
         (watched.counts.sensors[i], watched.counts.sensors[k]),
         float(pairs.both[i, k]),
-        float(pairs.seen[i, k] * probability[i, k]),
+        float(pairs.observed[i, k] * probability[i, k]),
         min(1.0, n_tests * float(p_values[i, k])),
     )
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import binom
 
-from bica.data.chunks import all_observed
 from bica.data.pairs import ColumnBits, PairCounts, dependent_pairs
 from bica.data.patterns import PatternCounts
+from bica.kernels.bits import all_observed
 from bica.kernels.pairs import fisher_tails
 from bica.model.fit import Fit
 from bica.text import counted, folded, percent
@@ -152,7 +152,7 @@ class TableCheck:
         >>> check.always_off, check.negative_pairs[0].sensors, check.quiet_share
         (('c',), ('a', 'b'), 0.0)
         """
-        ones, n_observed = data.ones(), data.times_seen()
+        ones, n_observed = data.ones(), data.times_observed()
         if varying is None:
             varying = Watched.of(data, data.varying(), np.ones(data.n_sensors))
         pairs = varying.pairs
@@ -232,7 +232,7 @@ def _duplicates(data: PatternCounts) -> tuple[tuple[str, ...], ...]:
     columns = ColumnBits.of(data)
     equal: dict[tuple[bytes, ...], list[str]] = {}
     for place, name in enumerate(data.sensors):
-        parts = (columns.on,) if columns.seen is None else (columns.on, columns.seen)
+        parts = (columns.on,) if columns.observed is None else (columns.on, columns.observed)
         equal.setdefault(tuple(part[place].tobytes() for part in parts), []).append(name)
     return tuple(tuple(names) for names in equal.values() if len(names) > 1)
 

@@ -25,7 +25,7 @@ from bica.diagnose.table import LISTED, TableCheck, Verdict, Watched, stretch_of
 from bica.model.files import as_json
 from bica.model.fit import Fit
 from bica.model.or_mixture import OrMixture
-from bica.text import counted, folded, percent, verdict_words
+from bica.text import VERDICTS, counted, folded, percent
 
 Vector = NDArray[np.float64]
 
@@ -297,7 +297,7 @@ class Diagnosis:
 
     def sentences(self) -> list[str]:
         """The diagnosis in plain English, one line per finding: the verdict, its reasons, everything else."""
-        return [verdict_words(self.verdict), *self.reasons, *self.findings()]
+        return [VERDICTS[self.verdict], *self.reasons, *self.findings()]
 
     def findings(self) -> list[str]:
         """The size of the table and what it shows, apart from what speaks against the model."""

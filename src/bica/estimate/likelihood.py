@@ -64,7 +64,7 @@ class Likelihood(Settings):
             tuple(np.isin(rows.sensors, source.sensors) for source in self.known),
             tuple(np.isin(rows.sensors, names) for names in self.forbidden),
         )
-        found = learn_in_time(first.model, rows.words, rows.seen, noise=noise, bounds=bounds, n_jobs=self.n_jobs)
+        found = learn_in_time(first.model, rows.words, rows.observed, noise=noise, bounds=bounds, n_jobs=self.n_jobs)
         known = np.array([bounds.keeps(column) for column in found.model.mixing.T], dtype=bool)
         kept = np.flatnonzero(known | (found.model.probability >= (self.min_probability or 0.0)))
         model, stays = found.model.pick(kept), found.persistence[kept]

@@ -99,7 +99,7 @@ def _noise_step(surface: Surface, point: Point, slope: Vector) -> Vector:
         return point.noise
     shape = surface.noise
     governed = np.maximum(shape.false_alarm_of, shape.miss_of)
-    n_cells = np.maximum(surface.cells.times_seen() @ governed, 1e-300)  # none: the slope is 0
+    n_cells = np.maximum(surface.cells.times_observed() @ governed, 1e-300)  # none: the slope is 0
     n_wrong = point.noise * n_cells + point.noise * (1 - point.noise) * slope
     return np.clip(n_wrong / (n_cells + shape.pull), shape.lowest, shape.highest)
 

@@ -118,9 +118,9 @@ class Settings:
             raise SettingError(
                 f"a Beta prior is two numbers of at least 1 (they count rows), but {self.prior} was given"
             )
-        checked_n_jobs(self.n_jobs)
         object.__setattr__(self, "known", known_sources(self.known))
         object.__setattr__(self, "forbidden", forbidden_sets(self.forbidden))
+        checked_n_jobs(self.n_jobs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,7 +139,7 @@ class Varying:
         cls, whole: PatternCounts, known: Sequence[KnownSource], forbidden: Sequence[str | Sequence[str]]
     ) -> Varying:
         """The table split; names of unknown sensors in ``known`` or ``forbidden`` are errors."""
-        ones, n_observed = whole.ones(), whole.times_seen()
+        ones, n_observed = whole.ones(), whole.times_observed()
         places = whole.varying()
         data = whole.project(places.tolist()) if places.size < whole.n_sensors else whole
         for names in forbidden:

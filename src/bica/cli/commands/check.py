@@ -24,7 +24,7 @@ def check(
     """
     import numpy as np
 
-    from bica.cli.screen import print_json, screen_for, waiting
+    from bica.cli.screens import Screen, print_json, waiting
     from bica.cli.screens.model import show_findings, show_verdict
     from bica.data.patterns import PatternCounts
     from bica.diagnose.table import hints
@@ -43,8 +43,8 @@ def check(
     if as_json:
         print_json(diagnosis.as_dict() | {"hints": [asdict(sign) for sign in signs], "forecast": asdict(ahead)})
         return
-    show_verdict(screen_for(), diagnosis.as_dict())
+    show_verdict(Screen(), diagnosis.as_dict())
     commands = ["" if sign.method is None else f"; try `bica fit {table} --method {sign.method}`" for sign in signs]
-    show_findings(screen_for(), [f"{sign.sentence}{told}" for sign, told in zip(signs, commands, strict=True)])
-    screen_for().print()
-    show_findings(screen_for(), [*diagnosis.findings(), ahead.sentence])
+    show_findings(Screen(), [f"{sign.sentence}{told}" for sign, told in zip(signs, commands, strict=True)])
+    Screen().print()
+    show_findings(Screen(), [*diagnosis.findings(), ahead.sentence])

@@ -128,7 +128,7 @@ class BlockLearner:
         return LearnedBlock(block, decided, flips, _same(found, sources))
 
     def _cells(self, block: Block) -> Cells:
-        if self.columns.seen is not None:
+        if self.columns.observed is not None:
             return Cells.of(self.data.project(block.sensors.tolist()))
         histogram = self.columns.histogram(block.sensors)
         cells = np.flatnonzero(histogram)

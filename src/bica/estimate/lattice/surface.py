@@ -117,7 +117,7 @@ class Cells:
         weights = data.weights[order]
         return cls(gaps, np.append(starts, order.size), patterns[order], weights, data.n_sensors, float(weights.sum()))
 
-    def times_seen(self) -> Vector:
+    def times_observed(self) -> Vector:
         """The weight of the rows in which each sensor was observed: (n_sensors,)."""
         gaps = np.repeat(self.unobserved, np.diff(self.starts))
         observed: Vector = self.weights @ ((gaps[:, None] >> np.arange(self.n_sensors)) & 1 == 0)

@@ -15,9 +15,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import unpacked
 from bica.data.patterns import PatternCounts
 from bica.estimate.lattice.surface import NoiseShape, Pace
+from bica.kernels.bits import unpacked
 from bica.kernels.rows.ratios import best_gains, ratios, wrong_cells
 from bica.kernels.rows.states import Errors, Limits, StateRows, States, StateSources, hidden_states
 
@@ -47,7 +47,7 @@ class StateCells:
     @classmethod
     def of(cls, data: PatternCounts) -> StateCells:
         """The distinct rows of a table of up to 64 sensors."""
-        patterns, observed = (np.ascontiguousarray(words[:, 0]) for words in (data.patterns, data.seen()))
+        patterns, observed = (np.ascontiguousarray(words[:, 0]) for words in (data.patterns, data.observed_cells()))
         return cls(StateRows(patterns, observed), data.weights, data.n_sensors, data.n_samples)
 
     def without(self, left_out: NDArray[np.bool_]) -> StateCells:
@@ -55,7 +55,7 @@ class StateCells:
         rows, weights = StateRows(self.rows.patterns[~left_out], self.rows.observed[~left_out]), self.weights[~left_out]
         return StateCells(rows, weights, self.n_sensors, float(weights.sum()))
 
-    def times_seen(self) -> Vector:
+    def times_observed(self) -> Vector:
         """The weight of the rows in which each sensor was observed: (n_sensors,)."""
         seen: Vector = self.weights @ (self.ones + self.zeros)
         return seen
