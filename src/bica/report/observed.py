@@ -18,8 +18,8 @@ from bica.data.chunks import Binarize
 from bica.data.pairs import PairCounts
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows, places_of
-from bica.diagnose.goodness import binomial_tails, both_on, signed_deviance, stretch_of
-from bica.diagnose.table import PAIR_LIMIT
+from bica.diagnose.goodness import binomial_tails, both_on, signed_deviance
+from bica.diagnose.table import PAIR_LIMIT, stretch_of
 from bica.errors import DataError, SettingError
 from bica.invert.decode import decode
 from bica.invert.elimination import Elimination

@@ -143,6 +143,8 @@ def fit(
     single dash reads CSV from standard input.
     """
     given = {name: None if value == "none" else value for name, value in settings.items() if value not in (None, [])}
+    if given["noise"] == "auto":
+        del given["noise"]  # every method has its own idea of that
     refuse_two_answers(as_json, output)
     check_outputs(force, output)
 
@@ -167,7 +169,7 @@ def fit(
     noted = {**named.diagnostics, "settings": _typed(click.get_current_context())}
     named = replace(named, nouns=named.nouns.with_changes(words), diagnostics=noted)
     give_model(named.document(), output, as_json=as_json, force=force)
-    if learned.diagnosis.verdict in ("doubtful", "misfit"):
+    if learned.diagnosis.verdict not in ("fits", "open"):
         note(f"warning: {learned.diagnosis.sentences()[0]}")
     if "interrupted" in learned.fit.diagnostics:
         raise click.exceptions.Exit(INTERRUPTED)
