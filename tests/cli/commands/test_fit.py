@@ -236,9 +236,7 @@ def test_the_command_line_names_the_limit(run, tmp_path):
     (tmp_path / "t.csv").write_bytes(csv_bytes(rows, [f"s{i}" for i in range(65)]))
     shown = run("fit", tmp_path / "t.csv", "--noise", "per-sensor", "-o", tmp_path / "m.json")
     assert shown.exit_code == 4
-    assert "65 sensors vary, more than 64, so misses and false alarms can be given" in " ".join(
-        shown.stderr.split()
-    )
+    assert "65 sensors vary, more than 64, so misses and false alarms can be given" in " ".join(shown.stderr.split())
     assert not (tmp_path / "m.json").exists()
 
 
