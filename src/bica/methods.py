@@ -17,10 +17,19 @@ METHODS = {  # imported when first asked for, so that listing the names is quick
     "grecond": "bica.rivals.grecond:GreConD",
     "grecond-essential": "bica.rivals.grecond:GreConDEssential",
     "message-passing": "bica.rivals.message_passing:MessagePassing",
+    "ormachine": "bica.rivals.or_machine:OrMachine",
     "fastica": "bica.rivals.fastica:FastICA",
 }
-COUNTED = ("mac", "grecond", "grecond-essential", "message-passing", "fastica")  # probabilities are counted
+COUNTED = (  # probabilities are counted
+    "mac",
+    "grecond",
+    "grecond-essential",
+    "message-passing",
+    "ormachine",
+    "fastica",
+)
 REFERENCES = ("fastica",)  # methods for another model, shown for reference; not expected to find OR mixtures
+WIDE_ONLY = ("ormachine",)  # need several sensors per source: where there are few, noise explains the rows as well
 
 
 NoiseSetting = Noise | float | Literal["estimate", "per-sensor"]
@@ -37,7 +46,7 @@ def method_named(name: str, *, spelled: Callable[[str], str] = repr, **settings:
     >>> method_named("likelihood", n_sources=2, spelled=lambda name: "--sources")
     Traceback (most recent call last):
     bica.errors.SettingError: method 'likelihood' has no setting --sources, which is for 'mac', 'message-passing', \
-'fastica'; leave it out, or choose one of these
+'ormachine', 'fastica'; leave it out, or choose one of these
     """
     known = settings_of(name)
     for setting in settings:

@@ -8,7 +8,7 @@ import pytest
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.invert.temporal.decode import decode_in_time
-from bica.methods import COUNTED, METHODS, REFERENCES, method_named, needs_n_sources
+from bica.methods import COUNTED, METHODS, REFERENCES, WIDE_ONLY, method_named, needs_n_sources
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -16,6 +16,15 @@ from bica.simulate import simulate
 
 TRUTH = OrMixture([[1, 1, 0], [0, 1, 0], [0, 0, 1]], [0.2, 0.5, 0.3], sensors=["north", "east", "south"])
 ROWS = TRUTH.sample(4000, np.random.default_rng(7))
+COPIES = 8  # of every sensor, for methods that need several sensors per source
+WIDE_SENSORS = [f"{sensor} {copy}" for sensor in TRUTH.sensors for copy in range(COPIES)]
+WIDE_TRUTH = OrMixture(np.repeat(TRUTH.mixing, COPIES, axis=0), TRUTH.probability, sensors=WIDE_SENSORS)
+WIDE_ROWS = np.repeat(ROWS[:400], COPIES, axis=1)
+
+
+def problem(name):
+    """What the method of this name has to solve: the true model and its rows."""
+    return (WIDE_TRUTH, WIDE_ROWS) if name in WIDE_ONLY else (TRUTH, ROWS)
 
 
 def fit(name, rows, sensors=TRUTH.sensors, n_sources=TRUTH.n_sources):
@@ -31,10 +40,15 @@ def columns(model):
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in REFERENCES])
 class TestEveryMethodForOrMixtures:
     def test_it_finds_the_sources(self, name):
-        assert columns(fit(name, ROWS).model) == columns(TRUTH)
+        truth, rows = problem(name)
+        assert columns(fit(name, rows, truth.sensors).model) == columns(truth)
 
     def test_swapping_sensors_swaps_rows_of_the_mixing(self, name):
-        straight, swapped = fit(name, ROWS).model, fit(name, ROWS[:, ::-1], TRUTH.sensors[::-1]).model
+        truth, rows = problem(name)
+        straight, swapped = (
+            fit(name, rows, truth.sensors).model,
+            fit(name, rows[:, ::-1], truth.sensors[::-1]).model,
+        )
         assert {column[::-1] for column in columns(swapped)} == columns(straight)
 
 
@@ -73,11 +87,13 @@ class TestEveryMethod:
     def test_silent_rows_have_no_sources(self, name):
         assert fit(name, np.zeros((20, 3))).model.n_sources == 0
 
-    def test_one_sensor(self, name):
-        rows = np.random.default_rng(2).random((400, 1)) < 0.3
-        model = fit(name, rows, ["alone"], n_sources=1).model
-        assert model.mixing.tolist() == [[True]]
-        assert abs(model.probability[0] - rows.mean()) < 1 / len(rows)  # less than one row
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in WIDE_ONLY])
+def test_one_sensor(name):
+    rows = np.random.default_rng(2).random((400, 1)) < 0.3
+    model = fit(name, rows, ["alone"], n_sources=1).model
+    assert model.mixing.tolist() == [[True]]
+    assert abs(model.probability[0] - rows.mean()) < 1 / len(rows)  # less than one row
 
 
 # Consecutive rows, in which sources stay on for five slots on average.
