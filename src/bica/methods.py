@@ -18,6 +18,7 @@ METHODS = {  # imported when first asked for, so that listing the names is quick
     "grecond-essential": "bica.rivals.grecond:GreConDEssential",
     "message-passing": "bica.rivals.message_passing:MessagePassing",
     "ormachine": "bica.rivals.or_machine:OrMachine",
+    "asso": "bica.rivals.asso:Asso",
     "fastica": "bica.rivals.fastica:FastICA",
 }
 COUNTED = (  # probabilities are counted
@@ -26,6 +27,7 @@ COUNTED = (  # probabilities are counted
     "grecond-essential",
     "message-passing",
     "ormachine",
+    "asso",
     "fastica",
 )
 REFERENCES = ("fastica",)  # methods for another model, shown for reference; not expected to find OR mixtures
@@ -46,7 +48,7 @@ def method_named(name: str, *, spelled: Callable[[str], str] = repr, **settings:
     >>> method_named("likelihood", n_sources=2, spelled=lambda name: "--sources")
     Traceback (most recent call last):
     bica.errors.SettingError: method 'likelihood' has no setting --sources, which is for 'mac', 'message-passing', \
-'ormachine', 'fastica'; leave it out, or choose one of these
+'ormachine', 'asso', 'fastica'; leave it out, or choose one of these
     """
     known = settings_of(name)
     for setting in settings:
