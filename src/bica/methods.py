@@ -19,6 +19,7 @@ METHODS = {  # imported when first asked for, so that listing the names is quick
     "message-passing": "bica.rivals.message_passing:MessagePassing",
     "ormachine": "bica.rivals.or_machine:OrMachine",
     "asso": "bica.rivals.asso:Asso",
+    "elbmf": "bica.rivals.elbmf:ELBMF",
     "fastica": "bica.rivals.fastica:FastICA",
 }
 COUNTED = (  # probabilities are counted
@@ -28,6 +29,7 @@ COUNTED = (  # probabilities are counted
     "message-passing",
     "ormachine",
     "asso",
+    "elbmf",
     "fastica",
 )
 REFERENCES = ("fastica",)  # methods for another model, shown for reference; not expected to find OR mixtures
@@ -48,7 +50,7 @@ def method_named(name: str, *, spelled: Callable[[str], str] = repr, **settings:
     >>> method_named("likelihood", n_sources=2, spelled=lambda name: "--sources")
     Traceback (most recent call last):
     bica.errors.SettingError: method 'likelihood' has no setting --sources, which is for 'mac', 'message-passing', \
-'ormachine', 'asso', 'fastica'; leave it out, or choose one of these
+'ormachine', 'asso', 'elbmf', 'fastica'; leave it out, or choose one of these
     """
     known = settings_of(name)
     for setting in settings:
