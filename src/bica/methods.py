@@ -21,6 +21,7 @@ METHODS = {  # imported when first asked for, so that listing the names is quick
     "ormachine": "bica.rivals.or_machine:OrMachine",
     "asso": "bica.rivals.asso:Asso",
     "elbmf": "bica.rivals.elbmf:ELBMF",
+    "xor": "bica.rivals.xor:XorICA",
     "fastica": "bica.rivals.fastica:FastICA",
 }
 COUNTED = (  # probabilities are counted
@@ -34,7 +35,7 @@ COUNTED = (  # probabilities are counted
     "elbmf",
     "fastica",
 )
-REFERENCES = ("fastica",)  # methods for another model, shown for reference; not expected to find OR mixtures
+REFERENCES = ("xor", "fastica")  # methods for another model, shown for reference; not expected to find OR mixtures
 WIDE_ONLY = ("ormachine",)  # need several sensors per source: where there are few, noise explains the rows as well
 
 

@@ -52,7 +52,7 @@ class TestEveryMethodForOrMixtures:
         assert {column[::-1] for column in columns(swapped)} == columns(straight)
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if name not in COUNTED])
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in (*COUNTED, *REFERENCES)])
 class TestEveryMethodThatEstimates:
     def test_probability_is_within_four_standard_errors(self, name):
         found = fit(name, ROWS).model.probability

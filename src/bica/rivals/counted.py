@@ -73,8 +73,9 @@ def finished_fit(
     if reach is not None:
         places = [int((mixing[:, used] == column[:, None]).all(axis=0).argmax()) for column in model.mixing.T]
         told["reach"] = reach[:, used][:, places].tolist()
-    likelihood = model.log_likelihood_if_exact(data)
-    return Fit(model, method=method, n_samples=data.n_samples, log_likelihood=likelihood, diagnostics=told, **details)
+    if "log_likelihood" not in details:
+        details["log_likelihood"] = model.log_likelihood_if_exact(data)
+    return Fit(model, method=method, n_samples=data.n_samples, diagnostics=told, **details)
 
 
 def nothing_found(method: str, data: PatternCounts, noise: NoiseSetting) -> Fit:
