@@ -21,6 +21,7 @@ METHODS = {  # imported when first asked for, so that listing the names is quick
     "ormachine": "bica.rivals.or_machine:OrMachine",
     "asso": "bica.rivals.asso:Asso",
     "elbmf": "bica.rivals.elbmf:ELBMF",
+    "quartets": "bica.rivals.quartets:Quartets",
     "xor": "bica.rivals.xor:XorICA",
     "fastica": "bica.rivals.fastica:FastICA",
 }
@@ -35,8 +36,15 @@ COUNTED = (  # probabilities are counted
     "elbmf",
     "fastica",
 )
-REFERENCES = ("xor", "fastica")  # methods for another model, shown for reference; not expected to find OR mixtures
-WIDE_ONLY = ("ormachine",)  # need several sensors per source: where there are few, noise explains the rows as well
+REFERENCES = (  # methods for another model, shown for reference; not expected to find OR mixtures
+    "quartets",  # links that fail now and then: where they never do, two sources behind four sensors look like one
+    "xor",
+    "fastica",
+)
+WIDE_ONLY = (
+    "ormachine",
+    "quartets",
+)  # need several sensors per source: where there are few, noise explains the rows as well
 
 
 NoiseSetting = Noise | float | Literal["estimate", "per-sensor"]
