@@ -21,6 +21,7 @@ METHODS = {  # imported when first asked for, so that listing the names is quick
     "ormachine": "bica.rivals.or_machine:OrMachine",
     "asso": "bica.rivals.asso:Asso",
     "elbmf": "bica.rivals.elbmf:ELBMF",
+    "attractor": "bica.rivals.attractor:Attractor",
     "quartets": "bica.rivals.quartets:Quartets",
     "xor": "bica.rivals.xor:XorICA",
     "fastica": "bica.rivals.fastica:FastICA",
@@ -34,6 +35,7 @@ COUNTED = (  # probabilities are counted
     "ormachine",
     "asso",
     "elbmf",
+    "attractor",
     "fastica",
 )
 REFERENCES = (  # methods for another model, shown for reference; not expected to find OR mixtures
@@ -41,10 +43,11 @@ REFERENCES = (  # methods for another model, shown for reference; not expected t
     "xor",
     "fastica",
 )
-WIDE_ONLY = (
+WIDE_ONLY = (  # need several sensors per source: where there are few, noise explains the rows as well
     "ormachine",
+    "attractor",
     "quartets",
-)  # need several sensors per source: where there are few, noise explains the rows as well
+)
 
 
 NoiseSetting = Noise | float | Literal["estimate", "per-sensor"]

@@ -32,3 +32,12 @@ def zoo_rows(shared_data):
     many = [sum(int(animal[f"legs_{n}"]) for n in (5, 6, 8)) for animal in animals]
     rest = [[int(value) for name, value in animal.items() if not name.startswith("legs")] for animal in animals]
     return np.column_stack([rest, 1 - np.array(many), many])
+
+
+def bars(seed, side, chance, n_samples=1000):
+    """Images of rows and columns of a square, each on by itself: the mixing, the images and which bars are on."""
+    rng = np.random.default_rng(seed)
+    place = np.arange(side * side)
+    mixing = np.column_stack([place // side == k for k in range(side)] + [place % side == k for k in range(side)])
+    activity = rng.random((n_samples, 2 * side)) < (rng.uniform(*chance, 2 * side) if np.ndim(chance) else chance)
+    return mixing, activity @ mixing.T, activity
