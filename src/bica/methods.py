@@ -22,6 +22,7 @@ METHODS = {  # imported when first asked for, so that listing the names is quick
     "asso": "bica.rivals.asso:Asso",
     "elbmf": "bica.rivals.elbmf:ELBMF",
     "attractor": "bica.rivals.attractor:Attractor",
+    "buffet": "bica.rivals.buffet:IndianBuffet",
     "quartets": "bica.rivals.quartets:Quartets",
     "xor": "bica.rivals.xor:XorICA",
     "fastica": "bica.rivals.fastica:FastICA",
@@ -36,9 +37,11 @@ COUNTED = (  # probabilities are counted
     "asso",
     "elbmf",
     "attractor",
+    "buffet",
     "fastica",
 )
 REFERENCES = (  # methods for another model, shown for reference; not expected to find OR mixtures
+    "buffet",  # one probability for all sources, and links that fail: chains split sources of unequal frequency
     "quartets",  # links that fail now and then: where they never do, two sources behind four sensors look like one
     "xor",
     "fastica",
@@ -46,6 +49,7 @@ REFERENCES = (  # methods for another model, shown for reference; not expected t
 WIDE_ONLY = (  # need several sensors per source: where there are few, noise explains the rows as well
     "ormachine",
     "attractor",
+    "buffet",
     "quartets",
 )
 

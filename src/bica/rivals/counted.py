@@ -146,7 +146,7 @@ class Attempt:
     activity: Shares  # (n_patterns, n_sources)
     noise: NoiseSetting  # what the method found, or "estimate" if it models none
     score: float  # what the method lowers, comparable between starts
-    trace: Mapping[str, list[float]]  # "objective" step by step, and what else changed with it
+    trace: Mapping[str, Any]  # "objective" step by step, and what else changed with it
     converged: bool
     reach: NDArray[np.float64] | None = None  # (n_sensors, n_sources), how likely each source reaches each sensor
 
