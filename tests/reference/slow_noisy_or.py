@@ -30,3 +30,28 @@ def expected_reach(row, rate, leak, activity):
         by_source.append([s / total for s in sums[:-1]])
         by_leak.append(sums[-1] / total)
     return by_source, by_leak
+
+
+def bound(row, rate, leak, log_odds, share, expected):
+    """Jaakkola and Jordan's lower bound of the log of the probability of a row, from its definition."""
+
+    def f(u):
+        return log(1 - exp(-u))
+
+    value = 0.0
+    for k, (odds, on) in enumerate(zip(log_odds, expected, strict=True)):
+        prior = 1 / (1 + exp(-odds))
+        value += sum(q * log(p / q) for q, p in ((on, prior), (1 - on, 1 - prior)) if q > 0)
+        for j, cell in enumerate(row):
+            if cell:
+                value += share[k][j] * (on * f(leak[j] + rate[k][j] / share[k][j]) + (1 - on) * f(leak[j]))
+            else:
+                value -= on * rate[k][j]
+    return value - sum(amount for amount, cell in zip(leak, row, strict=True) if not cell)
+
+
+def log_likelihood(row, rate, leak, log_odds):
+    """Summed over all states of the sources."""
+    silent = sum(-log(1 + exp(odds)) for odds in log_odds)
+    states = product((0, 1), repeat=len(rate))
+    return log(sum(exp(log_probability(row, rate, leak, log_odds, state)) for state in states)) + silent

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.kernels.rivals.noisy_or import expected_reach, flip_to_best
+from bica.kernels.rivals.noisy_or import bound_rows, expected_reach, flip_to_best, improve_rates
 from tests.reference import slow_noisy_or
 
 
@@ -49,3 +49,40 @@ def test_expected_reach_is_that_of_enumeration(size):
         for w, row, on in zip(weights, cells, activity, strict=True)
     )
     assert value == pytest.approx(expected)
+
+
+def bounded(size, n_steps):
+    _, cells, rate, leak, odds, activity = problem(*size)
+    rate = np.maximum(rate, 0.01)
+    share, expected = np.empty((len(cells), *rate.shape)), np.empty(activity.shape)
+    value = bound_rows(cells, np.ones(len(cells)), rate, leak, odds, 0.3, n_steps, share, expected)
+    return cells, rate, leak, odds, share, expected, value
+
+
+def slow_bound(cells, rate, leak, odds, share, expected):
+    share = np.maximum(share, 1e-12)
+    rows = zip(cells, share, expected, strict=True)
+    return sum(slow_noisy_or.bound(row, rate, leak, odds, shares, on) for row, shares, on in rows)
+
+
+@given(sizes, st.integers(1, 6))
+@settings(max_examples=60)
+def test_the_bound_is_that_of_the_definition_and_below_the_likelihood(size, n_steps):
+    cells, rate, leak, odds, share, expected, value = bounded(size, n_steps)
+    assert value == pytest.approx(slow_bound(cells, rate, leak, odds, share, expected), abs=1e-6)
+    assert value <= sum(slow_noisy_or.log_likelihood(row, rate, leak, odds) for row in cells) + 1e-9
+
+
+@given(sizes)
+@settings(max_examples=60)
+def test_probabilities_and_rates_are_where_the_bound_is_highest(size):
+    cells, rate, leak, odds, share, expected, value = bounded(size, 3)
+    for step in (-0.01, 0.01):
+        other = np.clip(expected + step, 1e-9, 1 - 1e-9)
+        assert slow_bound(cells, rate, leak, odds, share, other) <= value + 1e-6
+    before = np.clip(rate, 1e-4, 10)
+    after = rate.copy()
+    improve_rates(cells, np.ones(len(cells)), leak, share, expected, after)
+    improved = slow_bound(cells, after, leak, odds, share, expected)
+    # the rates are right to one part in a thousand; the bound is flat there
+    assert improved >= slow_bound(cells, before, leak, odds, share, expected) - 1e-3

@@ -200,6 +200,8 @@ def draw_new_sources(
     for new in range(weight.size):
         weight[new] = np.exp(weight[new] - best)
     chosen = _draw_number(weight, uniform(stream, 0))
+    if chosen == 0:
+        return n_sources
     for t in range(cells.shape[0]):
         _draw_new_activity(t, sensor, chosen, cells, log_shown, probability, n_sources, activity, cover, stream)
     for k in range(n_sources, n_sources + chosen):
