@@ -24,6 +24,7 @@ METHODS = {  # imported when first asked for, so that listing the names is quick
     "attractor": "bica.rivals.attractor:Attractor",
     "buffet": "bica.rivals.buffet:IndianBuffet",
     "noca": "bica.rivals.noca:NOCA",
+    "beta": "bica.rivals.beta:BetaSources",
     "quartets": "bica.rivals.quartets:Quartets",
     "xor": "bica.rivals.xor:XorICA",
     "fastica": "bica.rivals.fastica:FastICA",
@@ -39,10 +40,12 @@ COUNTED = (  # probabilities are counted
     "elbmf",
     "attractor",
     "buffet",
+    "beta",
     "fastica",
 )
 REFERENCES = (  # methods for another model, shown for reference; not expected to find OR mixtures
     "buffet",  # one probability for all sources, and links that fail: chains split sources of unequal frequency
+    "beta",  # graded sources that add up
     "noca",  # links that fail, each with its own probability
     "quartets",  # links that fail now and then: where they never do, two sources behind four sensors look like one
     "xor",
@@ -53,6 +56,7 @@ WIDE_ONLY = (  # need several sensors per source: where there are few, noise exp
     "attractor",
     "buffet",
     "noca",
+    "beta",
     "quartets",
 )
 
@@ -71,7 +75,7 @@ def method_named(name: str, *, spelled: Callable[[str], str] = repr, **settings:
     >>> method_named("likelihood", n_sources=2, spelled=lambda name: "--sources")
     Traceback (most recent call last):
     bica.errors.SettingError: method 'likelihood' has no setting --sources, which is for 'mac', 'message-passing', \
-'ormachine', 'asso', 'elbmf', 'noca', 'fastica'; leave it out, or choose one of these
+'ormachine', 'asso', 'elbmf', 'noca', 'beta', 'fastica'; leave it out, or choose one of these
     """
     known = settings_of(name)
     for setting in settings:
