@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica import Likelihood, Noise, OrMixture, PatternCounts
-from bica.data.chunks import packed
 from bica.invert.decode import Decoded, decode
-from bica.kernels.bits import Words
+from bica.kernels.bits import Words, packed
 from bica.metrics import activity_error_ratio, match_columns
 from bica.simulate import EVALUATION, TOPOLOGIES, random_network, simulate, topology
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bica import FindBICA, Likelihood, Noise, OrMixture, PatternCounts
-from bica.estimate.lattice.learn import LatticeTask
-from bica.estimate.lattice.search import Search, Start
+from bica.estimate.lattice.learn import first_search, lattice_task
+from bica.estimate.search import SourceSearch, Start
 from bica.estimate.settings import Varying
 from bica.kernels.lattice.subsets import subset_sums
 from bica.metrics import column_score, hamming_distance
@@ -94,14 +94,13 @@ def run(problem: Problem, seed: int) -> Run:
 
 def score_of_truth(truth: OrMixture, data: PatternCounts) -> float:
     """The penalised likelihood of the true sources, refitted, as far as the sensors that vary show them."""
-    task = LatticeTask.of(Varying.of(data, (), ()), Likelihood())
+    task = lattice_task(Varying.of(data, (), ()), Likelihood())
     seen = truth.of_sensors(task.table.places)
     sources = (1 << np.arange(seen.n_sensors)) @ seen.mixing
     scores = []
     for flip_rate in (max(truth.noise.false_alarm, 1e-4), 0.02):
         start = Start(sources, seen.rate, np.ones(sources.size, dtype=bool), np.array([flip_rate]))
-        search = task.first_search()
-        scores.append(Search(search.surface, search.cost, search.allowed, search.prior, start).best.score)
+        scores.append(SourceSearch(first_search(task).task, start).best.score)
     return max(scores)
 
 

@@ -6,9 +6,9 @@ python benchmarks/bench_temporal.py > benchmarks/results/temporal.md
 import numpy as np
 
 from bica import BICA, OrMixture
-from bica.data.chunks import packed
 from bica.invert.decode import decode
 from bica.invert.temporal.decode import decode_in_time
+from bica.kernels.bits import packed
 from bica.metrics import activity_error_ratio, match_columns
 from bica.model.noise import Noise
 from bica.simulate import Problem, random_network, simulate

@@ -22,13 +22,12 @@ import numpy as np
 
 from bica import Likelihood, Noise, OrMixture, PatternCounts
 from bica.errors import BicaWarning
-from bica.estimate.lattice.learn import LatticeTask
-from bica.estimate.lattice.search import Start
-from bica.estimate.lattice.surface import Surface
-from bica.estimate.row_search import SearchTask, SourceSearch
-from bica.estimate.rows.learn import FINAL, RowTask, sets_of
-from bica.estimate.rows.states import CAREFUL, StateCells
-from bica.estimate.settings import Settings, Varying
+from bica.estimate.lattice.surface import Cells, Surface
+from bica.estimate.rows.learn import first_shape
+from bica.estimate.rows.states import CAREFUL, RowSurface, StateCells
+from bica.estimate.score import Scale, cost_by_size
+from bica.estimate.search import SearchTask, SourceSearch, Start
+from bica.estimate.settings import Settings, Varying, as_sets
 
 DATA = Path(os.environ.get("BICA_DATA", Path(__file__).parents[2] / "shared" / "data"))
 N_SAMPLES = 5000
@@ -95,13 +94,14 @@ def score(model: OrMixture, data: PatternCounts) -> float:
     """The penalised likelihood of these sources with their best rates and flip rate."""
     table = Varying.of(data, (), ())
     seen = model.of_sensors(table.places)
-    sources = sets_of(sorted(columns(seen) - {()}))
+    sources = as_sets(sorted(columns(seen) - {()}))
     rate = np.array([seen.rate[(column == seen.mixing.T).all(axis=1)].sum() for column in _unpacked(sources, seen)])
-    task = RowTask(table, Settings(), StateCells.of(table.data))
-    surface = task.surface(LONG_LISTS)
+    shape = first_shape(table, Settings())
+    surface = RowSurface(StateCells.of(table.data), shape, LONG_LISTS)
     if seen.n_sensors <= EXACT:
-        surface = Surface(LatticeTask.of(table, Settings()).cells, surface.noise)
-    judged = SearchTask(surface, task.cost(), lambda sets: sets != 0, lambda _: sources, FINAL)
+        surface = Surface(Cells.of(table.data), shape)
+    cost = cost_by_size(seen.n_sensors, table.data.n_samples, seen.n_sensors)
+    judged = SearchTask(Scale(surface, cost), (), sources, exact=True)
     free = np.ones(sources.size, dtype=bool)
     starts = (Start(sources, rate, free, np.array([flips])) for flips in (max(np.mean(seen.noise.miss), 1e-4), 0.02))
     return max(SourceSearch(judged, start).best.score for start in starts)

@@ -509,7 +509,7 @@ def test_what_is_no_method_is_refused(method):
 
 @pytest.mark.parametrize("noise", ["guess", None, np.array([0.1, 0.2])])
 def test_what_is_no_noise_is_refused(noise):
-    with pytest.raises(SettingError, match=r"noise is .*; it can be 'estimate', 'per-sensor', a flip rate or a Noise"):
+    with pytest.raises(SettingError, match=r"noise is .*; it can be 'auto', 'estimate', .*, a flip rate or a Noise"):
         BICA(noise=noise).fit(ROWS)
 
 

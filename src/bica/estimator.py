@@ -17,16 +17,16 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bica.data.columns import Binarize, are_names, numbered, refuse_other_columns
+from bica.data.chunks import Binarize, numbered
 from bica.data.patterns import PatternCounts
-from bica.data.rows import Rows
+from bica.data.rows import Rows, are_names, refuse_other_columns
 from bica.errors import BicaWarning, DataError, InfeasibleError, MisfitWarning, SettingError
 from bica.estimate.bootstrap import Bootstrap, bootstrap
+from bica.invert.decode import impossible, unproven
 from bica.invert.explain import Explanations
-from bica.invert.posterior import LogProbability, log_probability
+from bica.invert.posterior import LogProbability, approximate, log_probability, lower_bounds
 from bica.invert.temporal.chains import checked_persistence
 from bica.invert.temporal.decode import decode_in_time, learn_persistence
-from bica.invert.words import approximate, impossible, lower_bounds, unproven
 from bica.methods import DEFAULTS, NoiseSetting, chosen_method
 from bica.model.fit import Fit, Method
 from bica.model.or_mixture import OrMixture
@@ -49,9 +49,10 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         How to learn: "likelihood" (up to some thousand columns), "findbica" (the paper's algorithm), a published rival
         ("mac", "grecond", "message-passing", ...; see ``bica.methods``), or any object with
         ``fit(data, rng) -> Fit``.
-    noise : "estimate", "per-sensor", float or Noise
-        How often sensors err: found from the data, as one flip rate or one per sensor; or known, one flip rate
-        (0: never) or rates of false alarms and misses.
+    noise : "auto", "estimate", "two-rates", "per-sensor", float or Noise
+        How often sensors err: found from the data, as one flip rate ("estimate"), as rates of false alarms and misses
+        for all columns ("two-rates") or for each ("per-sensor"), or whichever of these the rows speak for ("auto");
+        or known, one flip rate (0: never) or rates of false alarms and misses.
     min_probability : float or None
         Rarer sources are dropped; None lets the method decide (FindBICA: 0.02).
     significance : float or None
@@ -124,7 +125,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self,
         method: str | Method = "likelihood",
         *,
-        noise: NoiseSetting = "estimate",
+        noise: NoiseSetting = "auto",
         min_probability: float | None = None,
         significance: float | None = 0.05,
         known: Sequence[Any] = (),
@@ -287,14 +288,14 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         check_is_fitted(self)
         with self._reporting():
             rows = self._rows(X)
-            return _with_warning(log_probability(self.model_, rows.words, rows.seen))
+            return _with_warning(log_probability(self.model_, rows.words, rows.observed))
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-likelihood of a row; a lower bound in the cases that ``score_samples`` names."""
         check_is_fitted(self)
         with self._reporting():
             counts = self._counts(X, None, first=False)
-            by_row = _with_warning(log_probability(self.model_, counts.patterns, counts.seen()))
+            by_row = _with_warning(log_probability(self.model_, counts.patterns, counts.observed_cells()))
         return float(counts.weights @ by_row) / counts.n_samples
 
     def sample(self, n_samples: int = 1) -> NDArray[np.int8]:
@@ -340,7 +341,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     def _in_time(self, rows: Rows) -> NDArray[np.bool_]:
         stays = getattr(self, "persistence_", "estimate")
-        found = decode_in_time(self.model_, rows.words, rows.seen, persistence=stays)
+        found = decode_in_time(self.model_, rows.words, rows.observed, persistence=stays)
         if not found.feasible.all():
             raise InfeasibleError(impossible(self.model_.decode(rows)))
         return found.activity
@@ -351,7 +352,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         if self.temporal is not True:
             stays = checked_persistence(self.temporal, self.model_.probability)
         elif stays is None and rows is not None:
-            stays = learn_persistence(self.model_, rows.words, rows.seen)
+            stays = learn_persistence(self.model_, rows.words, rows.observed)
         if stays is not None:
             self.persistence_ = stays
         return self

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from importlib import import_module
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from bica.errors import SettingError
 from bica.model.fit import Method
@@ -61,7 +61,8 @@ WIDE_ONLY = (  # need several sensors per source: where there are few, noise exp
 )
 
 
-NoiseSetting = Noise | float | Literal["estimate", "per-sensor"]
+NoiseName = Literal["auto", "estimate", "two-rates", "per-sensor"]
+NoiseSetting = Noise | float | NoiseName
 
 
 def method_named(name: str, *, spelled: Callable[[str], str] = repr, **settings: Any) -> Method:
@@ -86,7 +87,7 @@ def method_named(name: str, *, spelled: Callable[[str], str] = repr, **settings:
 
 
 DEFAULTS: dict[str, Any] = {  # of the settings that go to whatever method was chosen
-    "noise": "estimate",
+    "noise": "auto",
     "min_probability": None,
     "significance": 0.05,
     "known": (),
@@ -104,8 +105,10 @@ def chosen_method(method: str | Method, n_jobs: int | None = None, **given: Any)
     """
     given = given | {"noise": noise_setting(given["noise"])}
     changed = {name: value for name, value in given.items() if value != DEFAULTS[name]}
+    if given["noise"] == "auto":
+        del given["noise"]  # every method has its own idea of that
     if isinstance(method, str):
-        ours = {name: given[name] for name in settings_of(method) if DEFAULTS.get(name) is not None}
+        ours = {name: given[name] for name in settings_of(method) if given.get(name) is not None}
         return method_named(method, n_jobs=n_jobs, **(ours | changed))
     if isinstance(method, type) or not hasattr(method, "fit"):
         raise SettingError(f"method is {method!r}; give a name or an object with fit(data, rng)")
@@ -124,7 +127,7 @@ def _refusal(name: str, setting: str, spelled: Callable[[str], str]) -> str:
     )
 
 
-def noise_setting(noise: NoiseSetting) -> Noise | Literal["estimate", "per-sensor"]:
+def noise_setting(noise: NoiseSetting) -> Noise | NoiseName:
     """How often sensors err, as methods take it; a number is one flip rate.
 
     >>> noise_setting(0.1)
@@ -132,11 +135,12 @@ def noise_setting(noise: NoiseSetting) -> Noise | Literal["estimate", "per-senso
     """
     if isinstance(noise, Noise):
         return noise
-    if isinstance(noise, str) and noise in ("estimate", "per-sensor"):
+    if isinstance(noise, str) and noise in get_args(NoiseName):
         return noise
     if isinstance(noise, Real):
         return Noise.flips(float(noise))
-    raise SettingError(f"noise is {noise!r}; it can be 'estimate', 'per-sensor', a flip rate or a Noise")
+    names = ", ".join(map(repr, get_args(NoiseName)))
+    raise SettingError(f"noise is {noise!r}; it can be {names}, a flip rate or a Noise")
 
 
 def settings_of(name: str) -> tuple[str, ...]:

@@ -1,7 +1,11 @@
-"""Files that appear whole or not at all; drafts and temporary folders that are gone when the program ends."""
+"""Files that appear whole or not at all; drafts and temporary folders that are gone when the program ends.
+
+Where a command names an output, a single dash is standard output.
+"""
 
 import errno
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -44,7 +48,7 @@ def begin_passing(path: Path) -> None:
 
 def end_passing(path: Path) -> None:
     """Remove what is left of ``path``, a file or a folder."""
-    import shutil  # here and below: heavy imports wait, so that `bica --help` starts at once
+    import shutil
 
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
@@ -68,6 +72,7 @@ def temporary_folder() -> Iterator[Path]:
     >>> folder.exists()
     False
     """
+    import shutil  # here and below: heavy imports wait, so that `bica --help` starts at once
     import tempfile
 
     folder = Path(tempfile.gettempdir()) / f"bica-{_new_name()}"
@@ -77,7 +82,24 @@ def temporary_folder() -> Iterator[Path]:
             folder.mkdir(0o700)
         yield folder
     finally:
-        end_passing(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        _passing.discard(folder)
+
+
+def check_outputs(force: bool, *paths: str | None) -> None:
+    """Before the work, refuse files that could not be written after it; None is no file."""
+    for path in paths:
+        if path is not None and path != "-":
+            check_target(path, overwrite=force)
+
+
+def write_output(path: str, content: str | bytes, force: bool) -> None:
+    """Write a whole file, or send it to standard output."""
+    if path == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content.encode() if isinstance(content, str) else content)
+    else:
+        write_whole(path, content, overwrite=force)
 
 
 def write_whole(path: str | Path, content: str | bytes, *, overwrite: bool = False) -> None:
@@ -122,7 +144,8 @@ def whole_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
         with _plainly(path):
             _move_into_place(draft, target, overwrite=overwrite)
     finally:
-        end_passing(draft)
+        draft.unlink(missing_ok=True)
+        _passing.discard(draft)
 
 
 def check_target(path: str | Path, *, overwrite: bool = False) -> Path:

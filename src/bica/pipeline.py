@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bica.data.columns import Binarize
+from bica.data.chunks import Binarize
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.diagnose.verdicts import Diagnosis
 from bica.errors import DataError, SettingError
 from bica.model.fit import Fit, Method
-from bica.model.or_mixture import in_order
 from bica.progress import report
 
 Data = PatternCounts | Rows  # counted rows, or rows in order
@@ -70,21 +69,8 @@ def learn(data: Data, method: Method, rng: np.random.Generator) -> Learned:
     counts = data if isinstance(data, PatternCounts) else data.counts()
     report(f"learning from {len(counts.weights)} distinct rows", 0, None)
     if isinstance(data, Rows) and hasattr(method, "fit_in_order"):
-        fit = _in_order(method.fit_in_order(data, rng))
+        fit = method.fit_in_order(data, rng).in_order()
     else:
-        fit = _in_order(method.fit(counts, rng))
+        fit = method.fit(counts, rng).in_order()
     diagnosis = Diagnosis.of(counts, fit)
     return Learned(counts, diagnosis.added_to(fit), diagnosis)
-
-
-def _in_order(fit: Fit) -> Fit:
-    """The fit with its sources in order; our methods put them in order, but other methods may not."""
-    model, order = in_order(fit.model, np.arange(fit.model.n_sources))
-    errors, stays = fit.probability_error, fit.persistence()
-    noted = {} if stays is None else {"persistence": [float(stay) if stay < np.inf else None for stay in stays[order]]}
-    return replace(
-        fit,
-        model=model,
-        probability_error=None if errors is None else errors[order],
-        diagnostics={**fit.diagnostics, **noted},
-    )

@@ -38,16 +38,12 @@ def tracked(items: Iterable[Item], what: str, total: int | None = None) -> Itera
     letters 2 2
     ['a', 'b']
     """
-    listener = _listener.get()
-    if listener is None:
-        yield from items
-        return
     done = 0
-    listener(what, done, total)
+    report(what, done, total)
     for item in items:
         yield item
         done += 1
-        listener(what, done, total)
+        report(what, done, total)
 
 
 def lines_to(stream: TextIO, pause: float = 1.0) -> Listener:

@@ -117,18 +117,9 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-VERDICTS = {
-    "fits": "the rows are as the model has them",
-    "doubtful": "take the model with care",
-    "misfit": "the rows contradict the model",
-    "open": "so far nothing speaks against independent sources; a fit will show",
+VERDICTS = {  # and what each means
+    "fits": "fits: the rows are as the model has them",
+    "doubtful": "doubtful: take the model with care",
+    "misfit": "misfit: the rows contradict the model",
+    "open": "open: so far nothing speaks against independent sources; a fit will show",
 }
-
-
-def verdict_words(verdict: str) -> str:
-    """The verdict and what it means.
-
-    >>> verdict_words("fits")
-    'fits: the rows are as the model has them'
-    """
-    return f"{verdict}: {VERDICTS[verdict]}" if verdict in VERDICTS else verdict

@@ -155,7 +155,7 @@ def run():
 AS_LIBRARY = 'if __name__ == "__main__":\n    run()\n'
 AS_COMMAND = """
 if __name__ == "__main__":
-    from bica.cli.failures import plain_errors
+    from bica.cli.app import plain_errors
     import click
     try:
         with plain_errors():

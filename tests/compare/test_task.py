@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from bica.compare import CONTENDERS, NETWORKS, Contender, Setting, Task
-from bica.data.chunks import packed
 from bica.errors import SettingError
 from bica.invert.decode import decode
+from bica.kernels.bits import packed
 from bica.methods import METHODS
 from bica.metrics import activity_error_ratio, compare_models
 from bica.model.fit import Fit

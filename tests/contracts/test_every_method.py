@@ -150,7 +150,7 @@ class TestEveryMethodThatUsesTheOrder:
         stays = found.persistence()
         assert np.isinf(stays).tolist() == (found.model.probability == 1).tolist()
         given = Rows.of(rows)
-        course = decode_in_time(found.model, given.words, given.seen, persistence=stays)
+        course = decode_in_time(found.model, given.words, given.observed, persistence=stays)
         np.testing.assert_array_equal(course.persistence, stays)
         assert course.activity[:, found.model.probability == 1].all()
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.data.chunks import unpacked
 from bica.data.patterns import PatternCounts
 from bica.data.tables import open_table
 from bica.errors import DataError, SettingError
+from bica.kernels.bits import unpacked
 from tests.data import containers
 from tests.data.strategies import tables
 from tests.reference import slow_patterns

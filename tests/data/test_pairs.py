@@ -108,7 +108,7 @@ def test_a_pair_is_judged_by_the_rows_that_saw_both(rows, gaps, data):
     pairs = PairCounts.of(PatternCounts.of(np.ma.masked_invalid(cells), sample_weight=weights))
     for i in range(4):
         for k in range(4):
-            found = pairs.both[i, k], pairs.on[i, k], pairs.seen[i, k]
+            found = pairs.both[i, k], pairs.on[i, k], pairs.observed[i, k]
             assert found == slow_columns.pair_counts(rows, weights, i, k)
 
 

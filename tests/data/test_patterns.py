@@ -96,7 +96,7 @@ class TestMissingCells:
 
     def test_unobserved_cells_have_bit_0(self):
         counts = counted([[None, 1], [1, None]])
-        assert not (counts.patterns & ~counts.seen()).any()
+        assert not (counts.patterns & ~counts.observed_cells()).any()
 
 
 class TestEquality:

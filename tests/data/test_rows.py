@@ -11,7 +11,7 @@ from bica.errors import DataError
 def test_rows_keep_their_order_and_what_was_missing():
     rows = Rows.of([[0, 1], [np.nan, 0], [1, 1]])
     assert rows.words.ravel().tolist() == [2, 0, 3]
-    assert rows.seen.ravel().tolist() == [3, 2, 3]
+    assert rows.observed.ravel().tolist() == [3, 2, 3]
     assert not rows.is_complete
 
 

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -74,6 +75,13 @@ class TestParquet:
         pa.parquet.write_table(pa.table({"fine": [1], "odd": values}), path)
         refused(path, "column 'odd' holds .*, not 0 and 1; leave it out or turn it into numbers")
 
+    @pytest.mark.parametrize("index", [[5, 6], ["u", "v"]])
+    def test_an_index_that_pandas_wrote_is_called_so(self, path, index):
+        pd.DataFrame({"a": [1, 0]}, index=index).to_parquet(path)
+        refused(
+            path, "'__index_level_0__' holds .*this looks like the row index that pandas writes; leave the column out"
+        )
+
     def test_names_that_differ_by_case_only_are_kept(self, path):
         pa.parquet.write_table(pa.table({"a": [1], "A": [0]}), path)
         assert PatternCounts.of(path).sensors == ("a", "A")
@@ -121,7 +129,7 @@ class TestMatrices:
         refused(tmp_path / "a.npy", "a_columns.csv names 1 columns, but .*a.npy has 2")
         for text in ("", "name\na\nb\n", "column\na,b\n"):
             beside.write_text(text)
-            refused(tmp_path / "a.npy", "a_columns.csv must hold the heading `column` and then one name a line")
+            refused(tmp_path / "a.npy", "a_columns.csv must hold the heading `column` and then one name per line")
 
     def test_an_array_of_objects_is_never_unpickled(self, tmp_path):
         np.save(tmp_path / "a.npy", np.array([[1, None]], dtype=object), allow_pickle=True)

@@ -76,7 +76,7 @@ def test_bica_keeps_it_too():
 INTERRUPTING = """
 import os, signal
 from bica.cli.app import main
-from bica.estimate.lattice import search
+from bica.estimate import search
 
 usual, reports = search.report, []
 

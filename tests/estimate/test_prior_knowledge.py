@@ -7,8 +7,9 @@ from sklearn.base import clone
 from bica import BICA
 from bica.data.patterns import PatternCounts
 from bica.errors import SettingError
+from bica.estimate.lattice.surface import Cells, NoiseShape, Surface
 from bica.estimate.likelihood import Likelihood
-from bica.estimate.settings import KnownSource, allowed_sets
+from bica.estimate.settings import KnownSource, Varying
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from tests.estimate.test_likelihood import columns, drawn, learned
@@ -91,8 +92,10 @@ class TestForbiddenSets:
         assert all(columns(model) == columns(truth) for model in told)
 
     def test_what_contains_a_forbidden_set_is_forbidden(self):
-        allowed = allowed_sets([["a", "c"], ["b"]], ["a", "b", "c"])
-        assert np.flatnonzero(allowed).tolist() == [0b001, 0b100]
+        data = PatternCounts.of([[0, 1, 0], [1, 0, 1]], sensors=["a", "b", "c"])
+        forbidden = Varying.of(data, (), [["a", "c"], ["b"]]).forbidden_sets()
+        surface = Surface(Cells.of(data), NoiseShape.shared_flips(3, 1e-6), forbidden)
+        assert [source for source in range(8) if surface.allows(source)] == [0b001, 0b100]
 
 
 class TestPriors:

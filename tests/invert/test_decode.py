@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.data.chunks import MISSING, packed, unpacked
+from bica.data.chunks import MISSING
 from bica.errors import DataError, SettingError
 from bica.invert.decode import decode
+from bica.kernels.bits import packed, unpacked
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from tests.reference import slow_decoding

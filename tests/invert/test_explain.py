@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.data.chunks import MISSING, packed
+from bica.data.chunks import MISSING
 from bica.errors import InfeasibleError, SettingError
 from bica.invert.decode import decode
 from bica.invert.explain import explain
 from bica.invert.posterior import posterior
+from bica.kernels.bits import packed
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from bica.simulate import random_network

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from bica.data.chunks import MISSING, packed
+from bica.data.chunks import MISSING
 from bica.invert.decode import decode
+from bica.kernels.bits import packed
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from tests.invert.test_decode import PROBLEMS, words_of

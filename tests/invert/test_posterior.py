@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.data.chunks import MISSING, packed, unpacked
+from bica.data.chunks import MISSING
 from bica.errors import BicaWarning, DataError
 from bica.invert.elimination import Elimination
 from bica.invert.groups import groups_of
 from bica.invert.posterior import group_sums, log_probability, posterior
+from bica.kernels.bits import packed, unpacked
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from bica.simulate import random_network

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from bica.data.chunks import packed
 from bica.invert.decode import decode
 from bica.invert.groups import groups_of
 from bica.invert.solvers import GroupSolver, LatticeTable, solve_by_search
+from bica.kernels.bits import packed
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from bica.simulate import random_network

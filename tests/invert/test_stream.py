@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from bica.data import chunks
-from bica.data.chunks import packed
 from bica.data.tables import open_table
 from bica.errors import DataError
 from bica.invert.decode import decode, decode_table
+from bica.kernels.bits import packed
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from bica.progress import listening

@@ -3,17 +3,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bica.data.chunks import n_words, packed, unpacked
 from bica.kernels.bits import (
     add_to_histogram,
     choose_bits,
     count_into_histogram,
     group_equal,
     group_small,
+    n_words,
     pack_columns,
     pack_sparse,
+    packed,
     split_bits,
     unpack_bits,
+    unpacked,
 )
 from tests.reference import slow_bits
 

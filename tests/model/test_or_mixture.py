@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from bica.data.chunks import packed
-from bica.data.columns import numbered
+from bica.data.chunks import numbered
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.errors import BicaError, DataError, ModelError, SettingError
 from bica.invert import decode, explain, posterior
+from bica.kernels.bits import packed
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture, load
 from tests.reference import slow_mixture

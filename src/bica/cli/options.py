@@ -1,4 +1,4 @@
-"""What commands share: options, reading models and writing files; a single dash is standard input or output."""
+"""What commands share: options, what their texts mean, and reading models; a single dash is standard input."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from bica.model.files import ModelDocument
+    from bica.model.noise import Noise
 
 
 def read_model(path: str) -> ModelDocument:
@@ -20,26 +21,6 @@ def read_model(path: str) -> ModelDocument:
     if path == "-":
         return parse_document(sys.stdin.buffer.read(), "standard input")
     return read_document(path)
-
-
-def check_outputs(force: bool, *paths: str | None) -> None:
-    """Before the work, refuse files that could not be written after it."""
-    from bica.output import check_target
-
-    for path in paths:
-        if path not in (None, "-"):
-            check_target(path, overwrite=force)
-
-
-def write_file(path: str, content: str | bytes, force: bool) -> None:
-    """Write a whole file, or send it to standard output."""
-    from bica.output import write_whole
-
-    if path == "-":
-        sys.stdout.flush()
-        sys.stdout.buffer.write(content.encode() if isinstance(content, str) else content)
-    else:
-        write_whole(path, content, overwrite=force)
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -114,3 +95,50 @@ def between_commas(text: str) -> tuple[str, ...]:
 def names_between_commas(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
     """The distinct names that an option was given."""
     return None if text is None else between_commas(text)
+
+
+Known = list[tuple[tuple[str, ...], float | None]]
+
+
+def flip_rates(_: click.Context, __: click.Parameter, text: str) -> str | Noise:
+    """How often sensors err: a word, one flip rate, or the rates of false alarms and misses."""
+    if text in ("auto", "estimate", "two-rates", "per-sensor"):
+        return text
+    rates = text.split(",")
+    if len(rates) > 2:
+        raise click.BadParameter("give one flip rate, or the rates of false alarms and misses as in 0.01,0.1.")
+    false_alarm, miss = rate(rates[0]), rate(rates[-1])
+
+    from bica.model.noise import Noise
+
+    return Noise(false_alarm, miss)
+
+
+def level_or_none(_: click.Context, __: click.Parameter, text: str | None) -> float | str | None:
+    """The level of a test, or the word none."""
+    return text if text in (None, "none") else rate(text)
+
+
+def known_columns(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> Known:
+    """Sources from ``a,b`` or ``a,b=0.1``; an equals sign that no number follows is part of a name."""
+    known: Known = []
+    for text in given:
+        names, sign, number = text.rpartition("=")
+        try:
+            known.append((between_commas(names), float(number)) if sign else (between_commas(text), None))
+        except ValueError:
+            known.append((between_commas(text), None))
+    return known
+
+
+def sets_of_names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """The distinct names that each use of an option was given."""
+    return [between_commas(text) for text in given]
+
+
+def beta_prior(_: click.Context, __: click.Parameter, text: str | None) -> tuple[float, ...] | None:
+    """The numbers of a Beta prior."""
+    try:
+        return None if text is None else tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise click.BadParameter("give the two numbers of a Beta prior, as in 1.5,20.") from None

@@ -12,10 +12,10 @@ from zlib import crc32
 
 import numpy as np
 
-from bica.data.chunks import packed
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaError, SettingError
 from bica.invert.decode import decode
+from bica.kernels.bits import packed
 from bica.methods import COUNTED, METHODS, method_named, needs_n_sources
 from bica.metrics import Comparison, activity_error_ratio, compare_models
 from bica.model.files import as_json

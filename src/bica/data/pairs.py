@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import rows_a_chunk, unpacked
+from bica.data.chunks import rows_a_chunk
 from bica.data.patterns import PatternCounts
-from bica.kernels.bits import Words
+from bica.kernels.bits import Words, unpacked
 from bica.kernels.columns import add_common_bits, block_histogram, transpose_bits
 from bica.kernels.pairs import fisher_tails
 from bica.threads import ALL_CORES, in_threads, n_threads
@@ -18,7 +18,7 @@ from bica.threads import ALL_CORES, in_threads, n_threads
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnBits:
-    """One bit set a sensor: bit r is set where the sensor is on in distinct row r.
+    """One bit set per sensor: bit r is set where the sensor is on in distinct row r.
 
     >>> columns = ColumnBits.of(PatternCounts.of([[0, 1], [1, 1]]))
     >>> columns.on[:, 0], columns.histogram(np.array([1]))
@@ -26,15 +26,15 @@ class ColumnBits:
     """
 
     on: Words  # (n_sensors, n_row_words)
-    seen: Words | None  # the same for the cells that were observed; None: all were
+    observed: Words | None  # the same for the cells that were observed; None: all were
     weights: NDArray[np.float64]  # (n_patterns,)
 
     @classmethod
     def of(cls, data: PatternCounts, rows: NDArray[np.int64] | None = None) -> ColumnBits:
         """Turn the table round, or some of its distinct rows: time goes with the number of ones."""
         chosen = slice(None) if rows is None else rows
-        seen = None if data.observed is None else transposed(data.observed[chosen], data.n_sensors)
-        return cls(transposed(data.patterns[chosen], data.n_sensors), seen, data.weights[chosen])
+        observed = None if data.observed is None else transposed(data.observed[chosen], data.n_sensors)
+        return cls(transposed(data.patterns[chosen], data.n_sensors), observed, data.weights[chosen])
 
     def histogram(self, sensors: NDArray[np.int64]) -> NDArray[np.float64]:
         """The weight of every pattern of a few sensors, all cells taken as observed: (2^n,)."""
@@ -67,41 +67,41 @@ class PairCounts:
 
     both: Square  # rows with both on; the ones of each sensor on the diagonal
     on: Square  # on[i, k]: rows with i on and k observed
-    seen: Square  # rows with both observed
+    observed: Square  # rows with both observed
 
     @classmethod
     def of(cls, data: PatternCounts) -> PairCounts:
         """Count them: m^2 / 2 times the distinct rows, 64 at a time, on all cores, where weights are whole."""
         shape = (data.n_sensors, data.n_sensors)
-        both, on, seen = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        both, on, observed = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         for scale, rows in weight_planes(data.weights):
             columns = ColumnBits.of(data, rows)
             count_common(columns.on, columns.on, scale, both)
-            if columns.seen is not None:
-                count_common(columns.on, columns.seen, scale, on)
-                count_common(columns.seen, columns.seen, scale, seen)
-        both, seen = _mirrored(both), _mirrored(seen)
+            if columns.observed is not None:
+                count_common(columns.on, columns.observed, scale, on)
+                count_common(columns.observed, columns.observed, scale, observed)
+        both, observed = _mirrored(both), _mirrored(observed)
         for cells, known, weights in _fractions(data):
             both += cells.T @ (cells * weights)
             on += (cells * weights).T @ known
-            seen += known.T @ (known * weights)
+            observed += known.T @ (known * weights)
         if data.observed is None:
             return cls(both, np.broadcast_to(np.diag(both)[:, None], shape), np.broadcast_to(data.n_samples, shape))
-        return cls(both, on, seen)
+        return cls(both, on, observed)
 
     def thinned(self, stretch: NDArray[np.float64]) -> PairCounts:
         """The counts of so many times fewer rows, by sensor; of two sensors the larger number counts."""
         of_pair = np.maximum.outer(stretch, stretch)
-        return PairCounts(self.both / of_pair, self.on / of_pair, self.seen / of_pair)
+        return PairCounts(self.both / of_pair, self.on / of_pair, self.observed / of_pair)
 
     def expected(self) -> Square:
         """How often both would be on if the sensors were unrelated."""
-        return self.on * self.on.T / np.maximum(self.seen, 1.0)
+        return self.on * self.on.T / np.maximum(self.observed, 1.0)
 
     def together(self) -> Square:
         """The chance that two unrelated sensors are on together so often: symmetric, diagonal 1."""
-        both, on, seen = self._whole()
-        return fisher_tails(both, on, on.T.copy(), seen)
+        both, on, observed = self._whole()
+        return fisher_tails(both, on, on.T.copy(), observed)
 
     def apart(self) -> Square:
         """The chance that two unrelated sensors are on together so seldom: symmetric, diagonal 1.
@@ -112,8 +112,8 @@ class PairCounts:
         >>> float(PairCounts.of(PatternCounts.of(rows)).apart()[0, 1].round(3))
         0.006
         """
-        both, on, seen = self._whole()
-        return fisher_tails(on - both, on, seen - on.T, seen)
+        both, on, observed = self._whole()
+        return fisher_tails(on - both, on, observed - on.T, observed)
 
     def shared_rate(self, false_alarm: NDArray[np.float64], miss: NDArray[np.float64]) -> Square:
         """The total rate, -log(1 - probability), of the sources that reach both sensors of a pair, noise taken out.
@@ -129,18 +129,18 @@ class PairCounts:
         quiet = (1.0 - miss) / (1.0 - false_alarm - miss)  # what a sensor that shows 0 counts
         on = -miss / (1.0 - false_alarm - miss)  # and one that shows 1
         only = self.on - self.both
-        neither = self.seen - self.on - only.T
+        neither = self.observed - self.on - only.T
         with np.errstate(invalid="ignore", divide="ignore"):
             both_quiet = neither * np.outer(quiet, quiet) + only * np.outer(on, quiet) + only.T * np.outer(quiet, on)
-            both_quiet = (both_quiet + self.both * np.outer(on, on)) / self.seen
-            one_quiet = ((self.seen - self.on) * quiet[:, None] + self.on * on[:, None]) / self.seen
+            both_quiet = (both_quiet + self.both * np.outer(on, on)) / self.observed
+            one_quiet = ((self.observed - self.on) * quiet[:, None] + self.on * on[:, None]) / self.observed
             shared: Square = np.log(both_quiet) - np.log(one_quiet) - np.log(one_quiet.T)
             np.fill_diagonal(shared, -np.log(np.diag(one_quiet)))
         return shared
 
     def _whole(self) -> tuple[Square, Square, Square]:
         """Weights need not be whole, but a permutation test needs counts."""
-        return np.rint(self.both), np.rint(self.on), np.rint(self.seen)
+        return np.rint(self.both), np.rint(self.on), np.rint(self.observed)
 
 
 def weight_planes(weights: NDArray[np.float64]) -> Iterator[tuple[float, NDArray[np.int64]]]:
@@ -163,11 +163,14 @@ def _whole(weights: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 def _fractions(data: PatternCounts) -> Iterator[tuple[Square, Square, Square]]:
     """The rows with other weights as numbers, chunk by chunk: cells, which of them were observed, weights."""
-    places, step = np.flatnonzero(~_whole(data.weights)), rows_a_chunk(data.n_sensors)
+    places = np.flatnonzero(~_whole(data.weights))
+    if not places.size:
+        return
+    step = rows_a_chunk(data.n_sensors)
     for start in range(0, places.size, step):
         part = places[start : start + step]
         cells = unpacked(data.patterns[part], data.n_sensors).astype(float)
-        yield cells, unpacked(data.seen()[part], data.n_sensors).astype(float), data.weights[part, None]
+        yield cells, unpacked(data.observed_cells()[part], data.n_sensors).astype(float), data.weights[part, None]
 
 
 def count_common(left: Words, right: Words, scale: float, counts: Square) -> None:

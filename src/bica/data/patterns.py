@@ -9,12 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import Chunk, all_observed, n_words, unpacked
-from bica.data.columns import Binarize, check_total_weight, checked_names
+from bica.data.chunks import WEIGHT_LIMIT, Binarize, Chunk, checked_names
 from bica.data.tables import open_table
 from bica.errors import DataError, LimitError
-from bica.kernels.bits import Words, add_to_histogram, choose_bits, count_into_histogram, group_equal
+from bica.kernels.bits import (
+    Words,
+    add_to_histogram,
+    all_observed,
+    choose_bits,
+    count_into_histogram,
+    group_equal,
+    n_words,
+    unpacked,
+)
 from bica.kernels.columns import add_bit_weights
+from bica.progress import tracked
 
 HISTOGRAM_SENSORS = 22  # up to here a cell for every possible row may be cheaper than a hash table
 UNMERGED_WORDS = 1 << 22
@@ -113,8 +122,8 @@ class DistinctRows:
         return grouped(np.ascontiguousarray(keys[order, :-1]), weights * counts[order])
 
     def _keys(self, words: Words, observed: Words | None = None) -> Words:
-        seen = np.broadcast_to(self.everything, words.shape) if observed is None else observed
-        return np.hstack([words, seen])
+        known = np.broadcast_to(self.everything, words.shape) if observed is None else observed
+        return np.hstack([words, known])
 
 
 def _chosen_rows(chunk: Chunk, rows: NDArray[np.bool_]) -> Chunk:
@@ -138,6 +147,14 @@ def count_rows(chunks: Iterable[Chunk], n_sensors: int) -> tuple[Words, Words, N
     return rows.result()
 
 
+def check_total_weight(total: float) -> None:
+    """Refuse weights that add up to more than can be counted one by one."""
+    if not total < WEIGHT_LIMIT:
+        raise DataError(
+            f"the weights add up to {total:.6g}, beyond what can be counted (2^53); divide all by one number"
+        )
+
+
 HISTOGRAM_LIMIT = 24
 
 
@@ -154,7 +171,7 @@ class PatternCounts:
     patterns: Words  # (n_patterns, n_words); bit i of the words is sensor i, 0 where it was not observed
     weights: NDArray[np.float64]  # (n_patterns,), how often each occurred
     sensors: tuple[str, ...]
-    observed: Words | None = None  # like patterns, the cells that were seen; None: all were
+    observed: Words | None = None  # like patterns, the cells that were observed; None: all were
     _varying: NDArray[np.int64] | None = field(default=None, init=False, repr=False)  # found when first asked for
 
     @classmethod
@@ -182,7 +199,7 @@ class PatternCounts:
                 raise DataError("these rows are counted already: names, weights and thresholds come before that")
             return x
         table = open_table(x, sensors=sensors, sample_weight=sample_weight, binarize=binarize)
-        counts = cls.of_chunks(table.distinct(), table.sensors)
+        counts = cls.of_chunks(tracked(table.distinct(), "reading the table"), table.sensors)
         if not counts.weights.size:
             raise DataError("the table has no rows, or their weights are all zero, so there is nothing to learn from")
         return counts
@@ -212,7 +229,7 @@ class PatternCounts:
             self.sensors == other.sensors
             and np.array_equal(self.patterns, other.patterns)
             and np.array_equal(self.weights, other.weights)
-            and np.array_equal(self.seen(), other.seen())
+            and np.array_equal(self.observed_cells(), other.observed_cells())
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -230,7 +247,7 @@ class PatternCounts:
     def _chunk(self) -> Chunk:
         return Chunk(self.patterns, self.observed, self.weights)
 
-    def seen(self) -> Words:
+    def observed_cells(self) -> Words:
         """Which cells of each pattern were observed, as bit sets."""
         if self.observed is not None:
             return self.observed
@@ -244,7 +261,7 @@ class PatternCounts:
         """How often each sensor was on: (n_sensors,)."""
         return self._totals(self.patterns)
 
-    def times_seen(self) -> NDArray[np.float64]:
+    def times_observed(self) -> NDArray[np.float64]:
         """In how many rows each sensor was observed: (n_sensors,)."""
         if self.observed is None:
             return np.full(self.n_sensors, self.n_samples)
@@ -254,7 +271,7 @@ class PatternCounts:
         """The sensors that were sometimes on and sometimes off, by their places."""
         if self._varying is None:
             ones = self.ones()
-            object.__setattr__(self, "_varying", np.flatnonzero((ones > 0) & (ones < self.times_seen())))
+            object.__setattr__(self, "_varying", np.flatnonzero((ones > 0) & (ones < self.times_observed())))
         assert self._varying is not None
         return self._varying
 

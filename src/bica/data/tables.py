@@ -16,13 +16,12 @@ import duckdb
 import narwhals as nw
 from narwhals.exceptions import DuplicateError
 
-from bica.data.chunks import Chunk, Table
-from bica.data.columns import Binarize, Options
+from bica.data.chunks import Binarize, Chunk, Options, Table
 from bica.data.readers.arrays import matrix_table, table_of_matrix
 from bica.data.readers.csv import CsvParser, layout_of
+from bica.data.readers.engine import SUFFIXES, Compression, LinesTable, TextLines, check_whole, longest_line
 from bica.data.readers.frames import FrameTable, LazyTable, check_lazy_types
 from bica.data.readers.json import JsonParser, keys_of
-from bica.data.readers.lines import SUFFIXES, Compression, LinesTable, TextLines, check_whole, longest_line
 from bica.data.readers.relations import ParquetFile, Relation, RelationTable, check_types
 from bica.errors import DataError, LimitError, OutputError
 from bica.output import begin_passing, end_passing
@@ -80,26 +79,28 @@ def open_kind(path: Path, kind: Kind, compression: Compression, options: Options
     """The table in a file of a known kind."""
     if kind in ("npy", "npz", "mtx"):
         return matrix_table(path, kind, options)
-    options.refuse_weights("a file")
     if kind == "parquet":
         file = ParquetFile(path)
-        return RelationTable(file, options.columns(file.names()))
-    check_whole(path, compression)
-    lines = TextLines(path, compression)
-    return _csv_table(lines, options) if kind == "csv" else _json_table(lines, options)
+        return RelationTable(file, options.columns(file.names(), unread="a file"))
+    if compression != "none":
+        check_whole(path, compression)
+    return _csv_table(path, compression, options) if kind == "csv" else _json_table(path, compression, options)
 
 
-def _csv_table(lines: TextLines, options: Options) -> Table:
-    layout = layout_of(lines)
-    data = TextLines(lines.path, lines.compression, layout.n_header_lines, layout.longest_line)
-    return LinesTable(data, CsvParser(layout.names, layout.delimiter), options.columns(layout.names))
+def _csv_table(path: Path, compression: Compression, options: Options) -> Table:
+    layout = layout_of(TextLines(path, compression).first_lines(), path)
+    columns = options.columns(layout.names, unread="a file")
+    longest = max(layout.header_bytes, longest_line(len(layout.names)))
+    lines = TextLines(path, compression, layout.n_header_lines, longest)
+    return LinesTable(lines, CsvParser(layout.names, layout.delimiter), columns)
 
 
-def _json_table(lines: TextLines, options: Options) -> Table:
-    keys = keys_of(lines)
+def _json_table(path: Path, compression: Compression, options: Options) -> Table:
+    keys = keys_of(TextLines(path, compression))
+    columns = options.columns(keys, unread="a file")
     longest = longest_line(len(keys), sum(6 * len(key) for key in keys))  # a letter takes at most six as an escape
-    lines = TextLines(lines.path, lines.compression, longest=longest)
-    return LinesTable(lines, JsonParser({key: i for i, key in enumerate(keys)}), options.columns(keys))
+    lines = TextLines(path, compression, longest=longest)
+    return LinesTable(lines, JsonParser({key: i for i, key in enumerate(keys)}), columns)
 
 
 BEGINNINGS: dict[bytes, Kind] = {
@@ -225,16 +226,14 @@ def _frame_in(x: Any) -> Any:
 
 
 def _open_relation(relation: duckdb.DuckDBPyRelation, options: Options) -> Table:
-    options.refuse_weights("a relation")
     check_types(relation.columns, relation.types)
-    return RelationTable(Relation(relation), options.columns(relation.columns))
+    return RelationTable(Relation(relation), options.columns(relation.columns, unread="a relation"))
 
 
 def _open_lazy(frame: nw.LazyFrame[Any], options: Options) -> Table:
     native = frame.to_native()
     if isinstance(native, duckdb.DuckDBPyRelation):
         return _open_relation(native, options)
-    options.refuse_weights("a lazy frame")
     schema = frame.collect_schema()
     check_lazy_types(schema)
-    return LazyTable(frame, options.columns(schema.names()))
+    return LazyTable(frame, options.columns(schema.names(), unread="a lazy frame"))

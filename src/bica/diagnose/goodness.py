@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from bica.data.chunks import all_observed
 from bica.data.pairs import PairCounts
 from bica.data.patterns import PatternCounts
 from bica.diagnose.table import LISTED, PAIR_LIMIT
+from bica.kernels.bits import all_observed
 from bica.kernels.lattice.channel import apply_channel, mix_source
 from bica.model.fit import Fit
 from bica.model.noise import Noise
@@ -129,7 +129,7 @@ def pair_tails(model: OrMixture, pairs: PairCounts) -> Square:
     probability = both_on(model)
     tails = np.empty_like(probability)
     tails[first, second] = binomial_tails(
-        np.rint(pairs.both[first, second]), np.rint(pairs.seen[first, second]), probability[first, second]
+        np.rint(pairs.both[first, second]), np.rint(pairs.observed[first, second]), probability[first, second]
     )
     tails[second, first] = tails[first, second]
     return tails
@@ -213,7 +213,7 @@ def find_odd_pair(model: OrMixture, data: PatternCounts, stretch: Vector) -> Odd
     return OddPair(
         (data.sensors[i], data.sensors[k]),
         float(pairs.both[i, k]),
-        float(pairs.seen[i, k] * both_on(model)[i, k]),
+        float(pairs.observed[i, k] * both_on(model)[i, k]),
         min(1.0, n_tests * float(p_values[i, k])),
     )
 

@@ -61,7 +61,7 @@ class TableCheck:
         >>> check.always_off, check.negative_pairs[0].sensors, check.quiet_share
         (('c',), ('a', 'b'), 0.0)
         """
-        ones, n_observed = data.ones(), data.times_seen()
+        ones, n_observed = data.ones(), data.times_observed()
         varying = data.project(data.varying().tolist())
         pairs = PairCounts.of(varying) if 2 <= varying.n_sensors <= PAIR_LIMIT else None
         thinned = pairs if pairs is None or stretch is None else pairs.thinned(stretch[data.varying()])
@@ -134,7 +134,7 @@ def _duplicates(data: PatternCounts) -> tuple[tuple[str, ...], ...]:
     columns = ColumnBits.of(data)
     equal: dict[tuple[bytes, ...], list[str]] = {}
     for place, name in enumerate(data.sensors):
-        parts = (columns.on,) if columns.seen is None else (columns.on, columns.seen)
+        parts = (columns.on,) if columns.observed is None else (columns.on, columns.observed)
         equal.setdefault(tuple(part[place].tobytes() for part in parts), []).append(name)
     return tuple(tuple(names) for names in equal.values() if len(names) > 1)
 

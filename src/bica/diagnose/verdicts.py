@@ -27,7 +27,7 @@ from bica.model.files import as_json
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
-from bica.text import counted, folded, percent, verdict_words
+from bica.text import VERDICTS, counted, folded, percent
 
 Vector = NDArray[np.float64]
 
@@ -172,9 +172,9 @@ def _fitted(fit: Fit) -> set[str]:
 
 def _fitted_noise(fit: Fit) -> int:
     noise = fit.diagnostics.get("noise")
-    if not isinstance(noise, dict) or not noise.get("estimated") or not noise.get("error"):
+    if not isinstance(noise, dict) or not noise.get("estimated") or not noise.get("error", noise.get("n_unknown")):
         return 0
-    return fit.model.noise.n_sensors or 1
+    return int(noise.get("n_unknown", 1))
 
 
 def _confused(fit: Fit, model: OrMixture, data: PatternCounts) -> list[Confusion]:
@@ -220,7 +220,7 @@ class Diagnosis:
 
     def sentences(self) -> list[str]:
         """The diagnosis in plain English, one line per finding: the verdict, its reasons, everything else."""
-        return [verdict_words(self.verdict), *self.reasons, *self.findings()]
+        return [VERDICTS[self.verdict], *self.reasons, *self.findings()]
 
     def findings(self) -> list[str]:
         """The size of the table and what it shows, apart from what speaks against the model."""

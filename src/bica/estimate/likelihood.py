@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from bica.errors import BicaWarning, SettingError
 from bica.estimate.blocks.learn import WideTask
 from bica.estimate.lattice.learn import LATTICE_SENSORS, fit_on_lattice
 from bica.estimate.rows.learn import fit_on_rows
+from bica.estimate.rows.states import WORD
 from bica.estimate.settings import Settings, Varying
 from bica.estimate.temporal import Bounds, learn_in_time
 from bica.model.fit import Fit
@@ -37,6 +39,8 @@ class Likelihood(Settings):
     ([[1, 1], [1, 0]], [0.5, 0.2])
     """
 
+    noise: Noise | Literal["auto", "estimate", "two-rates", "per-sensor"] = "auto"  # the rows choose
+
     def fit(self, data: PatternCounts, rng: np.random.Generator) -> Fit:
         """Learn from counted rows; Ctrl-C keeps the best so far. Chance is used for tables of many sensors only."""
         table = Varying.of(data, self.known, self.forbidden)
@@ -52,7 +56,7 @@ class Likelihood(Settings):
         ``diagnostics["in_time"]`` what the order changed. Ctrl-C keeps the best so far, marked as interrupted.
         """
         self._check_in_order()
-        first = self.fit(rows.counts(), rng)
+        first = replace(self, noise="estimate" if self.noise == "auto" else self.noise).fit(rows.counts(), rng)
         if "interrupted" in first.diagnostics:
             return first
         noise = self.noise if isinstance(self.noise, Noise) else None
@@ -60,7 +64,7 @@ class Likelihood(Settings):
             tuple(np.isin(rows.sensors, source.sensors) for source in self.known),
             tuple(np.isin(rows.sensors, names) for names in self.forbidden),
         )
-        found = learn_in_time(first.model, rows.words, rows.seen, noise=noise, bounds=bounds, n_jobs=self.n_jobs)
+        found = learn_in_time(first.model, rows.words, rows.observed, noise=noise, bounds=bounds, n_jobs=self.n_jobs)
         known = np.array([bounds.keeps(column) for column in found.model.mixing.T], dtype=bool)
         kept = np.flatnonzero(known | (found.model.probability >= (self.min_probability or 0.0)))
         model, stays = found.model.pick(kept), found.persistence[kept]
@@ -86,23 +90,24 @@ class Likelihood(Settings):
                 "when learning in time a known source may be given by its sensors, but not with its probability; "
                 "leave that out, or the order"
             )
-        if self.noise == "per-sensor":
+        if self.noise in ("two-rates", "per-sensor"):
             raise SettingError("in time, one flip rate is estimated for all sensors; give the rates, or leave them out")
 
     def _at_once(self, table: Varying) -> bool:
-        """A prior and rates of single sensors are for the lattice alone."""
-        only_there = self.prior is not None or self.noise == "per-sensor"
+        """A prior is for the lattice alone."""
+        only_there = self.prior is not None
         return table.data.n_sensors <= (LATTICE_SENSORS if only_there else AT_ONCE)
 
     def _fit_from_blocks(self, table: Varying, rng: np.random.Generator) -> Fit:
         """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""
         task = WideTask.of(table, self)
         learned = task.learn(rng)
-        if learned.interrupted:
+        if learned.interrupted or table.data.n_sensors > WORD:
             return task.result(learned)
-        fit = fit_on_rows(table, self, task.start_for_rows(learned), briefly=learned.unanimous)
+        start = task.start_at_once(learned)
+        fit = fit_on_rows(table, self, start, briefly=learned.unanimous)
         if fit is None and table.data.n_sensors <= LATTICE_SENSORS and not learned.unanimous:
-            return fit_on_lattice(table, self, task.guess(learned))
+            return fit_on_lattice(table, self, start)
         return task.result(learned) if fit is None else fit
 
 

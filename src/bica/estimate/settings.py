@@ -87,14 +87,13 @@ def bit_set(names: Iterable[str], sensors: Sequence[str], what: str) -> int:
     return sum(1 << place[name] for name in set(names))
 
 
-def allowed_sets(forbidden: Iterable[Sequence[str]], sensors: Sequence[str]) -> NDArray[np.bool_]:
-    """Which of the 2^n_sensors sets may be an unknown source: none that contains a forbidden set."""
-    sets = np.arange(2 ** len(sensors))
-    allowed = sets > 0
-    for names in forbidden:
-        together = bit_set(names, sensors, "forbidden")
-        allowed &= sets & together != together
-    return allowed
+def as_sets(columns: Iterable[Iterable[int]]) -> NDArray[np.int64]:
+    """Columns, each the numbers of its sensors, as bit sets of up to 64 sensors; that of sensor 63 is negative.
+
+    >>> as_sets([(0, 2), (63,)]).tolist()
+    [5, -9223372036854775808]
+    """
+    return np.array([sum(1 << sensor for sensor in column) for column in columns], np.uint64).view(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +104,7 @@ class Settings:
     (('door',), ('door', 'window'))
     """
 
-    noise: Noise | Literal["estimate", "per-sensor"] = "estimate"  # one flip rate for all, or one per sensor
+    noise: Noise | Literal["auto", "estimate", "two-rates", "per-sensor"] = "estimate"  # one flip rate for all sensors
     min_probability: float | None = None  # rarer sources are dropped; None leaves the choice to the likelihood
     known: Sequence[KnownSource] = ()  # tuples and mappings are accepted, too
     forbidden: Sequence[str | Sequence[str]] = ()  # sensors that are never all driven by one unknown source
@@ -119,9 +118,9 @@ class Settings:
             raise SettingError(
                 f"a Beta prior is two numbers of at least 1 (they count rows), but {self.prior} was given"
             )
-        checked_n_jobs(self.n_jobs)
         object.__setattr__(self, "known", known_sources(self.known))
         object.__setattr__(self, "forbidden", forbidden_sets(self.forbidden))
+        checked_n_jobs(self.n_jobs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,7 +139,7 @@ class Varying:
         cls, whole: PatternCounts, known: Sequence[KnownSource], forbidden: Sequence[str | Sequence[str]]
     ) -> Varying:
         """The table split; names of unknown sensors in ``known`` or ``forbidden`` are errors."""
-        ones, n_observed = whole.ones(), whole.times_seen()
+        ones, n_observed = whole.ones(), whole.times_observed()
         places = whole.varying()
         data = whole.project(places.tolist()) if places.size < whole.n_sensors else whole
         for names in forbidden:
@@ -149,6 +148,16 @@ class Varying:
         varying = set(data.sensors)
         inside = tuple(tuple(names) for names in forbidden if set(names) <= varying)
         return cls(whole, data, places, np.flatnonzero((ones >= n_observed) & (ones > 0)), known, inside)
+
+    def forbidden_sets(self) -> NDArray[np.int64]:
+        """The sets that no unknown source may contain, as bit sets of up to 64 sensors that vary."""
+        place = {name: i for i, name in enumerate(self.data.sensors)}
+        return as_sets([place[name] for name in set(names)] for names in self.forbidden)
+
+    def known_sets(self) -> NDArray[np.int64]:
+        """The known sources, cut down to sensors that vary, as bit sets."""
+        place = {name: i for i, name in enumerate(self.data.sensors)}
+        return as_sets([place[name] for name in set(source.sensors) if name in place] for source in self.known)
 
     def model(
         self, mixing: NDArray[np.bool_], probability: NDArray[np.float64], error: NDArray[np.float64], noise: Noise

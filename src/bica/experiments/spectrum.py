@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.applications.spectrum.field import random_field
-from bica.applications.spectrum.learning import learn_users
-from bica.applications.spectrum.survey import READINGS, Reading, Survey, draw_survey, random_traffic
+from bica.applications.spectrum.survey import READINGS, Reading, Survey, draw_survey, learn_users, random_traffic
 from bica.compare.run import Record
 from bica.compare.task import Contender
 from bica.data.rows import Rows

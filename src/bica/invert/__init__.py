@@ -6,10 +6,10 @@ take rows as bit sets, which ``Rows`` reads once for all of them; rows in time a
 >>> from bica import OrMixture, invert
 >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
 >>> rows = invert.Rows.of([[1, 0], [1, 1]])
->>> invert.decode(model, rows.words, rows.seen).activity.astype(int)
+>>> invert.decode(model, rows.words, rows.observed).activity.astype(int)
 array([[1, 0],
        [0, 1]])
->>> invert.log_probability(model, rows.words, rows.seen).value.round(2)
+>>> invert.log_probability(model, rows.words, rows.observed).value.round(2)
 array([-2.3 , -0.69])
 """
 

@@ -9,17 +9,16 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import Table, all_observed, packed, unpacked
-from bica.data.columns import places_of
-from bica.data.rows import Rows
+from bica.data.chunks import Table
+from bica.data.rows import Rows, places_of
 from bica.errors import SettingError
 from bica.invert.groups import changing, groups_of
 from bica.invert.solvers import GroupSolver, Solver
-from bica.kernels.bits import Words
+from bica.kernels.bits import Words, all_observed, packed, unpacked
 from bica.kernels.decoding.table import TIE, spread_bits
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
-from bica.progress import listening, report
+from bica.progress import report
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,14 +152,32 @@ def decode_table(
 
 def _decoded_chunks(decoder: Decoder, table: Table, places: NDArray[np.int64], nearest: bool) -> Iterator[Decoded]:
     everything = all_observed(places.size)
-    chunks, n_rows = table.chunks(), 0
-    while True:
-        with listening(lambda *_: None):  # progress is reported by rows, not by chunks
-            chunk = next(chunks, None)
-        if chunk is None:
-            return
+    n_rows = 0
+    for chunk in table.chunks():
         observed = np.broadcast_to(everything, chunk.words.shape) if chunk.observed is None else chunk.observed
         rows = Rows(chunk.words, observed).of_sensors(places)
-        yield decoder.decode(rows.words, rows.seen, nearest=nearest)
+        yield decoder.decode(rows.words, rows.observed, nearest=nearest)
         n_rows += len(rows.words)
         report("rows decoded", n_rows, None)
+
+
+SHOWN_ROWS = 5  # numbers in a sentence
+
+
+def impossible(found: Decoded) -> str:
+    """Which rows no set of sources produces, and what to do."""
+    rows = np.flatnonzero(~found.feasible)
+    more = ", ..." if len(rows) > SHOWN_ROWS else ""
+    first, n_wrong = (", ".join(map(str, numbers[:SHOWN_ROWS])) + more for numbers in (rows, found.n_wrong[rows]))
+    return (
+        f"no set of sources produces {'row' if len(rows) == 1 else 'rows'} {first} when sensors never err (at least "
+        f"{n_wrong} of the cells must be wrong); fit with noise='estimate' or a rate such as noise=0.01"
+    )
+
+
+def unproven(found: Decoded) -> str:
+    """In how many rows a better activity may exist, and by how much."""
+    return (
+        f"the search was cut short in {(~found.proven).sum()} rows: a better activity may exist there, by at most "
+        f"{found.gap.max():.3g} in its log probability"
+    )

@@ -9,14 +9,13 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import n_words, packed, unpacked
 from bica.data.rows import Rows
 from bica.errors import InfeasibleError, SettingError
 from bica.invert.decode import decode
 from bica.invert.elimination import Elimination
 from bica.invert.groups import Group, groups_of, shown_cost
 from bica.invert.posterior import log_probability, posterior
-from bica.kernels.bits import Words
+from bica.kernels.bits import Words, n_words, packed, unpacked
 from bica.kernels.decoding.elimination import merge_lists
 from bica.kernels.decoding.table import TIE
 from bica.model.or_mixture import OrMixture
@@ -113,7 +112,7 @@ class _Partition:
         self.cells = row.of_sensors(group.sensors).cells(group.sensors.size)
         here = np.zeros(model.n_sensors, dtype=bool)
         here[group.sensors] = True
-        self.observed = row.seen & packed(here[None])
+        self.observed = row.observed & packed(here[None])
         self.alone = np.zeros(model.n_sources)
         self.alone[model.probability == 1] = 1.0
         self.alone[group.sources] = model.probability[group.sources]
@@ -191,7 +190,7 @@ def explain(model: OrMixture, words: Words, observed: Words | None = None, *, k:
     row = Rows.of_words(words, observed, model.n_sensors)
     if len(row.words) != 1:
         raise SettingError(f"one row is explained at a time, but {len(row.words)} were given")
-    total = log_probability(model, row.words, row.seen)
+    total = log_probability(model, row.words, row.observed)
     if np.isinf(total.value[0]):
         raise InfeasibleError(
             "no set of sources produces this row when sensors never err; use a model with noise, or leave out cells"
@@ -229,7 +228,7 @@ def _explanations(model: OrMixture, row: Rows, best: Ranked, log_total: float, e
     changing = model.probability < 1
     log_joint = -best.cost + np.log1p(-model.probability[changing]).sum()
     kept = best.activity[:k]
-    on, observed = unpacked(row.words, model.n_sensors), unpacked(row.seen, model.n_sensors)
+    on, observed = unpacked(row.words, model.n_sensors), unpacked(row.observed, model.n_sensors)
     there = model.observe(kept)
     steps = np.diff(best.cost[:k], prepend=-np.inf) > TIE
     return Explanations(
@@ -238,7 +237,7 @@ def _explanations(model: OrMixture, row: Rows, best: Ranked, log_total: float, e
         rank=np.maximum.accumulate(np.where(steps, np.arange(len(kept)) + 1, 1)),
         missed=there & ~on & observed,
         false_alarm=~there & on & observed,
-        source_probability=posterior(model, row.words, row.seen).probability[0],
+        source_probability=posterior(model, row.words, row.observed).probability[0],
         exact=exact,
         more_ties=len(best.cost) > k and bool(best.cost[k] <= best.cost[k - 1] + TIE),
     )

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING, unpacked
-from bica.kernels.bits import Words
+from bica.data.chunks import MISSING
+from bica.kernels.bits import Words, unpacked
 from bica.model.distribution import connected_groups
 from bica.model.or_mixture import OrMixture
 

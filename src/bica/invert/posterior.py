@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from bica.data.chunks import packed
 from bica.data.rows import Rows
 from bica.errors import BicaWarning
 from bica.invert.elimination import Elimination, Sums
 from bica.invert.groups import Group, groups_of
-from bica.kernels.bits import Words
+from bica.kernels.bits import Words, packed
 from bica.kernels.decoding.table import fold_rows
 from bica.kernels.lattice.likelihood import with_source_on
 from bica.model.distribution import TABLE_LIMIT, pattern_table
@@ -243,3 +242,19 @@ def _groups(model: OrMixture, rows: Rows, *, shares: bool) -> Iterator[tuple[Gro
         part = rows.of_sensors(group.sensors)
         first, pattern = part.distinct()
         yield group, group_sums(group, part.pick(first).cells(group.sensors.size), shares=shares), pattern
+
+
+def approximate(found: Posterior) -> str:
+    """How many posteriors are approximate, and by how much they may be off."""
+    return (
+        f"{(~found.exact).sum()} of {found.exact.size} posteriors are approximate, off by about "
+        f"{np.nanmax(found.error):.2g} at most: too many columns are connected to sum over all activities"
+    )
+
+
+def lower_bounds(rows: LogProbability) -> str:
+    """For how many rows the log-likelihood is only bounded from below."""
+    return (
+        f"the log-likelihood of {(~rows.exact).sum()} of {len(rows.exact)} rows is a lower bound: too many columns "
+        "are connected to sum over all activities"
+    )

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, hstack, vstack
 
-from bica.data.chunks import n_words, packed
 from bica.errors import LimitError, SettingError
 from bica.invert.groups import Group, Solution
-from bica.kernels.bits import Words
+from bica.kernels.bits import Words, n_words, packed
 from bica.kernels.decoding.puzzle import Network
 from bica.kernels.decoding.search import search_rows
 from bica.kernels.decoding.table import TIE, add_source, decode_cells, fold_keys

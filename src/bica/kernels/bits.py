@@ -1,4 +1,4 @@
-"""Rows of a binary table as bit sets in 64-bit words, and counting equal ones."""
+"""Rows of a binary table as bit sets in 64-bit words: packing, unpacking and counting equal ones."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,3 +133,46 @@ def group_small(
     for row in range(words.size):
         group[row] = place[words[row]]
     return n_groups
+
+
+def n_words(n_sensors: int) -> int:
+    """How many 64-bit words a row of so many sensors takes."""
+    return max(1, -(-n_sensors // 64))
+
+
+def all_observed(n_sensors: int) -> NDArray[np.uint64]:
+    """The words of a row in which every cell was observed.
+
+    >>> all_observed(66)
+    array([18446744073709551615,                    3], dtype=uint64)
+    """
+    words: NDArray[np.uint64] = packed(np.ones((1, n_sensors), np.uint8))[0]
+    return words
+
+
+def packed(bits: NDArray[np.bool_] | NDArray[np.uint8]) -> Words:
+    """The rows of a table of 0 and 1 as bit sets.
+
+    >>> packed(np.array([[True, False, True]]))
+    array([[5]], dtype=uint64)
+    """
+    words = np.zeros((bits.shape[0], n_words(bits.shape[1])), np.uint64)
+    if bits.flags.c_contiguous:
+        stream = np.zeros(bits.size // 64 + 2, np.uint64)
+        letters = np.packbits(bits.reshape(-1), bitorder="little")  # far faster on one long row than on many short
+        stream.view(np.uint8)[: letters.size] = letters
+        split_bits(stream, bits.shape[1], words)
+    else:
+        pack_columns(np.ascontiguousarray(bits.T).view(np.uint8), words)
+    return words
+
+
+def unpacked(words: Words, n_sensors: int) -> NDArray[np.bool_]:
+    """Undo ``packed``.
+
+    >>> unpacked(np.array([[5]], dtype=np.uint64), 3)
+    array([[ True, False,  True]])
+    """
+    cells = np.empty((words.shape[0], n_sensors), np.uint8)
+    unpack_bits(words, cells)
+    return cells.view(np.bool_)

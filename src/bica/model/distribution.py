@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from bica.data.chunks import packed, unpacked
 from bica.errors import LimitError
-from bica.kernels.bits import Words
+from bica.kernels.bits import Words, packed, unpacked
 from bica.kernels.lattice.channel import apply_channel, mix_source
 
 TABLE_LIMIT = 24  # connected sensors: a table takes 128 MB

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
 from bica.errors import ModelError, SettingError
-from bica.model.checks import as_numbers
 from bica.model.files import LEVEL, ModelDocument, as_json, probability_interval, read_document, write_document
-from bica.model.or_mixture import OrMixture
+from bica.model.noise import as_numbers
+from bica.model.or_mixture import OrMixture, in_order
 from bica.version import __version__
 
 
@@ -79,12 +79,22 @@ class Fit:
             )
         return np.array([np.inf if stay is None else stay for stay in stays], dtype=np.float64)
 
+    def in_order(self) -> Fit:
+        """The fit with its sources by falling probability, then by columns; our methods do so, but others may not."""
+        model, order = in_order(self.model, np.arange(self.model.n_sources))
+        errors, stays = self.probability_error, self.persistence()
+        noted = {} if stays is None else {"persistence": [float(s) if s < np.inf else None for s in stays[order]]}
+        return replace(
+            self,
+            model=model,
+            probability_error=None if errors is None else errors[order],
+            diagnostics={**self.diagnostics, **noted},
+        )
+
     def document(self) -> ModelDocument:
         """The fit in the plain values of a model file."""
-        given = self.model.document()
-        known = [None if np.isnan(error) else float(error) for error in self._errors()]
-        sources = tuple(replace(source, error=error) for source, error in zip(given.sources, known, strict=True))
-        return replace(given, sources=sources, fitted=self._fitted())
+        errors = [None if np.isnan(error) else float(error) for error in self._errors()]
+        return self.model.document(errors, self._fitted())
 
     def _fitted(self) -> dict[str, Any]:
         told = {name: as_json(getattr(self, name)) for name in _FITTED if getattr(self, name) is not None}

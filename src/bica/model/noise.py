@@ -1,4 +1,4 @@
-"""What sensors add on top of the sources."""
+"""What sensors add on top of the sources; rates and other numbers are checked at the door of the model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bica.errors import ModelError
-from bica.model.checks import as_probabilities
 
 Rate = float | tuple[float, ...]
 
@@ -95,3 +94,28 @@ def _checked_rate(name: str, rate: ArrayLike) -> Rate:
     if values.ndim > 1:
         raise ModelError(f"{name} is one number or one number per sensor, not an array of {values.ndim} dimensions")
     return float(values) if values.ndim == 0 else tuple(values.tolist())
+
+
+def as_numbers(values: ArrayLike, what: str) -> NDArray[np.float64]:
+    """A fresh array of float64.
+
+    >>> as_numbers([0, "1"], "a list")
+    Traceback (most recent call last):
+    bica.errors.ModelError: a list must hold numbers
+    """
+    try:
+        numbers = np.array(values)
+    except ValueError:  # rows of different length
+        raise ModelError(f"{what} must hold numbers in an even grid") from None
+    if numbers.size and numbers.dtype.kind not in "biuf":
+        raise ModelError(f"{what} must hold numbers")
+    return numbers.astype(np.float64) + 0.0  # makes -0.0 an ordinary zero, so that equal models have equal bytes
+
+
+def as_probabilities(values: ArrayLike, what: str) -> NDArray[np.float64]:
+    """A fresh array of numbers in [0, 1]."""
+    numbers = as_numbers(values, what)
+    outside = numbers[~((numbers >= 0) & (numbers <= 1))]
+    if outside.size:
+        raise ModelError(f"{what} must lie in [0, 1], but {outside.flat[0]:g} was given")
+    return numbers

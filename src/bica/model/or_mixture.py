@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,17 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from bica.data.chunks import packed
-from bica.data.columns import numbered
+from bica.data.chunks import numbered
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.errors import LimitError, ModelError
-from bica.kernels.bits import Words
-from bica.model.checks import as_bits, as_places, as_probabilities
+from bica.kernels.bits import Words, packed
 from bica.model.distribution import log_probability, pattern_table
 from bica.model.export import to_networkx
 from bica.model.files import ModelDocument, SourceEntry, read_document, write_document
-from bica.model.noise import Noise
+from bica.model.noise import Noise, as_numbers, as_probabilities
 from bica.text import as_distinct_names, as_name, told_apart
 
 if TYPE_CHECKING:
@@ -209,8 +207,10 @@ class OrMixture:
 
     def log_probability(self, data: PatternCounts) -> NDArray[np.float64]:
         """The log of the probability of each distinct row of ``data``; missing cells may be anything."""
-        rows = Rows(data.patterns, data.seen(), data.sensors).matched(self.sensors)
-        return log_probability(self.mixing, self.probability, self.noise.rates(self.n_sensors), rows.words, rows.seen)
+        rows = Rows(data.patterns, data.observed_cells(), data.sensors).matched(self.sensors)
+        return log_probability(
+            self.mixing, self.probability, self.noise.rates(self.n_sensors), rows.words, rows.observed
+        )
 
     def log_likelihood(self, rows: Any) -> float:
         """The log of the probability of all rows together; each group of connected sensors may have up to 24.
@@ -246,7 +246,7 @@ class OrMixture:
         from bica.invert.decode import decode
 
         given = Rows.of(rows).matched(self.sensors)
-        return decode(self, given.words, given.seen, solver=solver, nearest=nearest)
+        return decode(self, given.words, given.observed, solver=solver, nearest=nearest)
 
     def posterior(self, rows: Any) -> Posterior:
         """The probability that each source was on, given its row; ``rows`` are as in ``decode``.
@@ -258,7 +258,7 @@ class OrMixture:
         from bica.invert.posterior import posterior
 
         given = Rows.of(rows).matched(self.sensors)
-        return posterior(self, given.words, given.seen)
+        return posterior(self, given.words, given.observed)
 
     def explain(self, row: Any, *, k: int = 5) -> Explanations:
         """The ``k`` most probable activities behind one row: its cells in order or by name, or a table of one row.
@@ -272,15 +272,18 @@ class OrMixture:
         from bica.invert.explain import explain
 
         given = Rows.of_one(row).matched(self.sensors)
-        return explain(self, given.words, given.seen, k=k)
+        return explain(self, given.words, given.observed, k=k)
 
-    def document(self) -> ModelDocument:
-        """The model in the plain values of a model file."""
+    def document(
+        self, errors: Sequence[float | None] | None = None, fitted: Mapping[str, Any] | None = None
+    ) -> ModelDocument:
+        """The model in the plain values of a model file, with the errors and the story of a fit if there are any."""
+        errors = [None] * self.n_sources if errors is None else errors
         sources = tuple(
-            SourceEntry(tuple(np.flatnonzero(column).tolist()), float(chance), name=name)
-            for column, chance, name in zip(self.mixing.T, self.probability, self.names, strict=True)
+            SourceEntry(tuple(np.flatnonzero(column).tolist()), float(chance), error, name)
+            for column, chance, error, name in zip(self.mixing.T, self.probability, errors, self.names, strict=True)
         )
-        return ModelDocument(self.sensors, sources, self.noise.false_alarm, self.noise.miss)
+        return ModelDocument(self.sensors, sources, self.noise.false_alarm, self.noise.miss, fitted or {})
 
     @staticmethod
     def of_document(document: ModelDocument) -> OrMixture:
@@ -361,3 +364,34 @@ def _checked_noise(noise: Noise | None, n_sensors: int) -> Noise:
         raise ModelError(f"noise is {noise!r}; give `Noise.flips(rate)` or `Noise(false_alarm, miss)`")
     noise.rates(n_sensors)
     return noise
+
+
+def as_bits(values: ArrayLike, what: str) -> NDArray[np.bool_]:
+    """A fresh two-dimensional array of truth values, from zeros and ones."""
+    if isinstance(values, np.ndarray) and values.dtype == np.bool_ and values.ndim == 2:
+        return values.astype(np.bool_)
+    numbers = as_numbers(values, what)
+    if numbers.ndim != 2:
+        raise ModelError(f"{what} needs two dimensions, but has {numbers.ndim}")
+    strange = numbers[(numbers != 0) & (numbers != 1)]
+    if strange.size:
+        raise ModelError(f"{what} may hold 0 and 1 only, but {strange[0]:g} was given")
+    return numbers.astype(np.bool_)
+
+
+def as_places(chosen: Sequence[int] | NDArray[np.int64], count: int, what: str) -> NDArray[np.int64]:
+    """Distinct whole numbers from 0 to ``count - 1``, in the order given.
+
+    >>> as_places([2, 2], 3, "source")
+    Traceback (most recent call last):
+    bica.errors.ModelError: source 2 was chosen twice
+    """
+    places = np.asarray(chosen)
+    if places.ndim != 1 or (places.size and places.dtype.kind not in "iu"):
+        raise ModelError(f"choose each {what} by its number, counted from 0")
+    outside = places[(places < 0) | (places >= count)]
+    if outside.size:
+        raise ModelError(f"there is no {what} {outside[0]}; they are numbered from 0 to {count - 1}")
+    if np.unique(places).size < places.size:
+        raise ModelError(f"{what} {np.flatnonzero(np.bincount(places) > 1)[0]} was chosen twice")
+    return places.astype(np.int64)

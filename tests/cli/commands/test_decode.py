@@ -6,10 +6,10 @@ import duckdb
 import numpy as np
 import pytest
 
-from bica.data.chunks import packed
 from bica.data.writers import cell_lines, plain_trouble
 from bica.errors import OutputError
 from bica.invert.decode import decode
+from bica.kernels.bits import packed
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from tests.cli.conftest import shell

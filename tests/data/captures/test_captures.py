@@ -12,7 +12,7 @@ from bica.data.captures.packets import CaptureState
 from bica.data.captures.read import add_capture, read_capture
 from bica.data.slots.store import event_store
 from bica.errors import DataError
-from bica.kernels.captures.packets import radiotap_fields
+from bica.kernels.captures import radiotap_fields
 from tests.reference import capture_writer as writer
 
 NOW = 1_700_000_000

@@ -143,8 +143,8 @@ class TestWeights:
     @pytest.mark.parametrize(
         ("weights", "sentence"),
         [
-            ([1], "`sample_weight` needs one weight a row, 2 in all, but 1 weights came"),
-            ([[1], [1]], r"`sample_weight` needs one weight a row, 2 in all, but an array of shape \(2, 1\) came"),
+            ([1], "`sample_weight` needs one weight per row, 2 in all, but 1 weights came"),
+            ([[1], [1]], r"`sample_weight` needs one weight per row, 2 in all, but an array of shape \(2, 1\) came"),
             (3, r"an array of shape \(\) came"),
             ([1, -1], r"the weight of row 1 is -1\.0; weights are finite and not negative"),
             ([np.nan, 1], "the weight of row 0 is nan"),

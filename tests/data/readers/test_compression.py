@@ -4,7 +4,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from bica.data.readers.lines import check_whole
+from bica.data.readers.engine import check_whole
 from bica.errors import DataError
 from tests.data.containers import zst
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,9 +51,28 @@ class TestHeader:
     def test_quoted_names_hold_delimiters_quotes_and_line_ends(self, read):
         assert read('"a,b","c""d","e\n\nf"\r\n0,1,1\r\n').sensors == ("a,b", 'c"d', "e\n\nf")
 
-    def test_an_index_column_is_met_as_a_strange_value(self, read):
-        with pytest.raises(DataError, match="row 2, column '' holds 2"):
-            read(",a\n0,1\n1,0\n2,1\n")
+    @pytest.mark.parametrize(
+        ("index", "found"),
+        [
+            (range(3), "row 2, column '' holds 2, but"),
+            (["u", "v", "w"], "row 0, column '' holds 'u', which is no number"),
+        ],
+    )
+    def test_an_index_that_pandas_wrote_is_called_so(self, tmp_path, index, found):
+        frame = pd.DataFrame({"a": [1, 0, 1]}, index=index)
+        frame.to_csv(tmp_path / "table.csv")
+        with pytest.raises(DataError, match=found) as raised:
+            PatternCounts.of(tmp_path / "table.csv")
+        assert str(raised.value).endswith(
+            "this looks like the row index that pandas writes; leave the column out, as `index=False` does"
+        )
+        frame.to_csv(tmp_path / "table.csv", index=False)
+        assert PatternCounts.of(tmp_path / "table.csv").sensors == ("a",)
+
+    def test_an_index_read_back_into_a_frame_is_called_so(self, tmp_path):
+        pd.DataFrame({"a": [1, 0, 1]}).to_csv(tmp_path / "table.csv")
+        with pytest.raises(DataError, match=r"'Unnamed: 0' holds 2, .*the row index that pandas writes"):
+            PatternCounts.of(pd.read_csv(tmp_path / "table.csv"))
 
     def test_a_header_without_rows_is_refused(self, read):
         with pytest.raises(DataError, match="the table has no rows"):

@@ -10,7 +10,7 @@ from bica.estimate.lattice.surface import Cells, NoiseShape, Point, Surface
 from bica.model.noise import Noise
 
 clear_rates = st.floats(0.1, 0.3)  # of noise: four sensors leave every row a chance of at least 1e-4
-SHAPES = ("known", "shared", "own")
+SHAPES = ("known", "shared", "two", "own")
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,9 @@ def noise_shapes(draw, m, rates, shapes=SHAPES):
         return NoiseShape.known(Noise(draw(each), draw(each)), m), np.empty(0)
     if kind == "shared":
         return NoiseShape.shared_flips(m, 1e-4), np.array([draw(rates)])
-    return NoiseShape.own_flips(m, 1e-4), np.array(draw(each))
+    if kind == "two":
+        return NoiseShape.two_rates(m, 1e-4), np.array([draw(rates), draw(rates)])
+    return NoiseShape.own_rates(m, 1e-4), np.array(draw(each) + draw(each))
 
 
 def cells_of(rows, weights):

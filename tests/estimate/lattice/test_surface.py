@@ -95,7 +95,7 @@ def test_gaps_are_grouped_and_counted():
     assert cells.unobserved.tolist() == [0b000, 0b010, 0b111]
     assert cells.starts.tolist() == [0, 1, 3, 4]
     assert cells.n_samples == 10
-    assert cells.times_seen().tolist() == [6, 3, 6]
+    assert cells.times_observed().tolist() == [6, 3, 6]
 
 
 def test_an_impossible_row_is_infinitely_unlikely():

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bica.data.patterns import PatternCounts
-from bica.estimate.lattice.refit import BetaPrior, refit
 from bica.estimate.lattice.surface import NoiseShape
 from bica.estimate.rows.states import CAREFUL, QUICK, RowSurface, StateCells
+from bica.estimate.score import BetaPrior, refit
 from bica.kernels.rows.states import Limits
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -34,7 +34,7 @@ def test_heights_and_slopes_are_those_of_the_lattice(problem):
     point = same_point(problem, surface)
     assert point.log_likelihood == pytest.approx(problem.point.log_likelihood)
     assert surface.gradient(point) == pytest.approx(problem.surface.gradient(problem.point), abs=1e-2, rel=1e-6)
-    assert surface.cells.times_seen() == pytest.approx(problem.surface.cells.times_seen())
+    assert surface.cells.times_observed() == pytest.approx(problem.surface.cells.times_observed())
 
 
 @given(problems(min_sources=1))

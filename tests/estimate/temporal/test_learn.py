@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from bica.data.chunks import packed
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.errors import SettingError
 from bica.estimate.likelihood import Likelihood
 from bica.estimate.temporal import learn_in_time, stays_in_time
 from bica.estimate.temporal.state import TemporalState
+from bica.kernels.bits import packed
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from bica.simulate import markov_activity, simulate

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from bica.data.chunks import MISSING, packed
+from bica.data.chunks import MISSING
 from bica.errors import InfeasibleError, SettingError
 from bica.invert.decode import decode
 from bica.invert.groups import Group, groups_of, penalties, shown_cost
@@ -13,6 +13,7 @@ from bica.invert.temporal import chains as chains_module
 from bica.invert.temporal import decode as courses_module
 from bica.invert.temporal.chains import ChainBlock, Chains
 from bica.invert.temporal.decode import decode_in_time, learn_persistence, likeliest_stay
+from bica.kernels.bits import packed
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from bica.simulate import random_network, simulate

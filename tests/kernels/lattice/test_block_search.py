@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.estimate.costs import cost_by_size
-from bica.estimate.lattice import search
-from bica.estimate.lattice.refit import BetaPrior
-from bica.estimate.lattice.search import Search, Start
+from bica.estimate import score
 from bica.estimate.lattice.surface import NoiseShape, Surface
+from bica.estimate.score import Scale, cost_by_size
+from bica.estimate.search import BY_SLOPE, SearchTask, SourceSearch, Start
 from bica.kernels.lattice.block_climb import BlockRows, cell_probabilities, climb, profiled_flip_rate
 from bica.kernels.lattice.block_search import BlockChannel, SetRules, search_block
 from bica.kernels.lattice.channel import channel_matrices
@@ -167,18 +166,17 @@ def both_searches(seed, n_samples=2000):
     truth = OrMixture(mixing, rng.uniform(0.05, 0.3, n_sources), Noise.flips(rng.uniform(0.01, 0.1)))
     surface = surface_of(truth, n_samples, NoiseShape.known(truth.noise, n_sensors), seed)
     found = searched(surface)
-    cost = usual_cost(surface)
     start = Start(*NOTHING, np.empty(0))
-    best = Search(
-        surface, lambda sets: cost[np.bitwise_count(sets)], np.arange(2**n_sensors) > 0, BetaPrior(), start
-    ).run()
+    no_pool = np.empty(0, np.int64)
+    task = SearchTask(Scale(surface, usual_cost(surface)), BY_SLOPE, no_pool, exact=True)
+    best = SourceSearch(task, start).run()
     return (set(found.sources.tolist()), found.score), (set(best.fit.point.sources.tolist()), best.score)
 
 
 @pytest.fixture
 def one_price(monkeypatch):
     """Blocks pay half a log of the rows for every rate: so does the other search then."""
-    monkeypatch.setattr(search, "evidence_correction", lambda *_, **__: 0.0)
+    monkeypatch.setattr(score, "evidence_correction", lambda *_, **__: 0.0)
 
 
 @pytest.mark.usefixtures("one_price")

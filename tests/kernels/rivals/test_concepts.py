@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.data.chunks import packed, unpacked
+from bica.kernels.bits import packed, unpacked
 from bica.kernels.rivals.concepts import count_bits, covered_by_smaller, grow_concept
 from tests.reference import slow_concepts
 from tests.strategies import binary_tables

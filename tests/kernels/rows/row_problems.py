@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import strategies as st
 
-from bica.data.chunks import packed
 from bica.estimate.rows.pool import as_lists
+from bica.kernels.bits import packed
 from bica.kernels.rows.gains import RowCells, Sources
 from bica.kernels.rows.lists import turned
 

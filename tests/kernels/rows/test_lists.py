@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bica.data.chunks import packed
 from bica.estimate.rows.pool import as_columns, as_lists
+from bica.kernels.bits import packed
 from bica.kernels.rows.lists import list_bits, spliced, taken, turned
 from tests.reference import slow_rows
 

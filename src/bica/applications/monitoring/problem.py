@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from bica.data.patterns import PatternCounts
 from bica.errors import DataError, ModelError
 from bica.methods import method_named
-from bica.model.checks import as_bits, as_probabilities
 from bica.model.fit import Fit, Method
-from bica.model.or_mixture import OrMixture
+from bica.model.noise import as_probabilities
+from bica.model.or_mixture import OrMixture, as_bits
 from bica.progress import tracked
 from bica.text import as_distinct_names
 
@@ -197,7 +197,7 @@ def learn_channels(
         fits[channel] = _fit(learner, counts, generator)
         if "interrupted" in fits[channel].diagnostics:  # half-learned users would make a plan that looks sound
             raise KeyboardInterrupt(f"while learning channel {channel}")
-        share = counts.ones() / np.maximum(counts.times_seen(), 1.0)
+        share = counts.ones() / np.maximum(counts.times_observed(), 1.0)
         busy[channel] = dict(zip(counts.sensors, share.tolist(), strict=True))
     return LearnedChannels(fits, busy)
 

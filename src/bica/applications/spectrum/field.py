@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bica.errors import SettingError
-from bica.model.checks import as_numbers
+from bica.model.noise import as_numbers
 from bica.text import as_distinct_names
 
 

@@ -1,4 +1,4 @@
-"""A simulated survey: how users transmit, what monitors report, and which sources could at best be found."""
+"""A survey: how users transmit, what monitors report, which sources could at best be found, and which are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.applications.spectrum.field import Field
+from bica.data.rows import Rows
 from bica.errors import SettingError
+from bica.estimate.likelihood import Likelihood
+from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from bica.simulate import Problem, markov_activity
@@ -94,3 +97,17 @@ def _heard_alike(reach: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
 def _merged(activity: NDArray[np.bool_], members: tuple[tuple[int, ...], ...]) -> NDArray[np.bool_]:
     columns = [activity[:, list(users)].any(axis=1) for users in members]
     return np.array(columns, bool).reshape(len(members), len(activity)).T.copy()
+
+
+def learn_users(slots: Rows, *, noise: Noise | None = None, n_jobs: int | None = None) -> Fit:
+    """Learn users from consecutive slots; ``noise`` None: one flip rate is found with them.
+
+    ``diagnostics["persistence"]`` says for how many slots on average each user stays active. Ctrl-C keeps the best so
+    far, marked as interrupted.
+
+    >>> rows = [[0, 0]] * 50 + [[1, 1]] * 5 + [[0, 0]] * 40 + [[1, 0]] * 10 + [[0, 0]] * 60 + [[1, 1]] * 5
+    >>> learn_users(Rows.of(rows)).model.mixing.astype(int).tolist()
+    [[1, 1], [1, 0]]
+    """
+    method = Likelihood(noise="estimate" if noise is None else noise, n_jobs=n_jobs)
+    return method.fit_in_order(slots, np.random.default_rng(0))

@@ -1,1 +1,1 @@
-"""One file per command."""
+"""One file per command; a command with commands of its own has a folder."""

@@ -24,7 +24,7 @@ def check(
     """
     import numpy as np
 
-    from bica.cli.screen import print_json, screen_for, waiting
+    from bica.cli.screens import Screen, print_json, waiting
     from bica.cli.screens.model import show_findings, show_verdict
     from bica.data.patterns import PatternCounts
     from bica.diagnose.verdicts import Diagnosis
@@ -42,6 +42,6 @@ def check(
     if as_json:
         print_json(diagnosis.as_dict() | {"forecast": asdict(ahead)})
         return
-    show_verdict(screen_for(), diagnosis.as_dict())
-    screen_for().print()
-    show_findings(screen_for(), [*diagnosis.findings(), ahead.sentence])
+    show_verdict(Screen(), diagnosis.as_dict())
+    Screen().print()
+    show_findings(Screen(), [*diagnosis.findings(), ahead.sentence])

@@ -68,14 +68,15 @@ def decode(
     if (model, table) == ("-", "-"):
         raise click.UsageError("MODEL and TABLE cannot both come from standard input; put one in a file.")
 
-    from bica.cli.options import check_outputs, read_model
-    from bica.cli.screen import waiting
+    from bica.cli.options import read_model
+    from bica.cli.screens import waiting
     from bica.cli.screens.decoding import Summary
     from bica.data.rows import Rows
     from bica.data.tables import open_table
     from bica.data.writers import activity_file, check_table_names
     from bica.invert.decode import decode_table
     from bica.model.or_mixture import OrMixture
+    from bica.output import check_outputs
 
     check_table_names(output)
     check_outputs(force, output)
@@ -102,9 +103,9 @@ def _in_time(model: OrMixture, rows: Rows, stay: float | Mapping[str, Any]) -> I
     """All rows decoded together, with the mean stay that was given, learned with MODEL, or else found in the rows."""
     import numpy as np
 
-    from bica.data.chunks import packed
     from bica.invert.decode import Decoded
     from bica.invert.temporal.decode import decode_in_time
+    from bica.kernels.bits import packed
 
     persistence: Any = stay
     if isinstance(stay, Mapping):
@@ -112,20 +113,20 @@ def _in_time(model: OrMixture, rows: Rows, stay: float | Mapping[str, Any]) -> I
         known = isinstance(learned, list) and len(learned) == model.n_sources
         persistence = [number or ALWAYS for number in learned] if known else "estimate"
     ordered = rows.matched(model.sensors)
-    found = decode_in_time(model, ordered.words, ordered.seen, persistence=persistence)
+    found = decode_in_time(model, ordered.words, ordered.observed, persistence=persistence)
     nothing = np.zeros(len(found.activity))
     cost = np.where(found.feasible, nothing, np.inf)
     yield Decoded(packed(found.activity), cost, nothing, (~found.feasible).astype(np.int32), model.n_sources)
 
 
 def _show(summary: Summary, n_sources: int, output: str, *, nearest: bool, as_json: bool) -> None:
-    from bica.cli.screen import print_json, screen_for
+    from bica.cli.screens import Screen, print_json
     from bica.text import harmless
 
     if as_json:
         print_json(summary.as_dict() | {"n_sources": n_sources, "activity": output})
         return
-    screen = screen_for(output)
+    screen = Screen(output)
     screen.print(f"{summary.n_rows} rows decoded, {n_sources} sources behind them")
     for sentence in summary.sentences(nearest=nearest):
         screen.print(sentence, soft_wrap=True)

@@ -31,7 +31,7 @@ def demo(output: str | None, force: bool, as_json: bool) -> None:
     """
     import numpy as np
 
-    from bica.cli.screen import note, print_json, screen_for, waiting
+    from bica.cli.screens import Screen, note, print_json, waiting
     from bica.cli.screens.comparison import comparison_values, show_comparison
     from bica.data.examples import example
     from bica.data.patterns import PatternCounts
@@ -53,7 +53,7 @@ def demo(output: str | None, force: bool, as_json: bool) -> None:
     if as_json:
         print_json({"sources": comparison_values(found.model, truth)})
     else:
-        screen = screen_for()
+        screen = Screen()
         screen.print(
             f"{truth.n_sensors} paths watched over {data.n_samples:g} moments, and how often each link is down:"
         )

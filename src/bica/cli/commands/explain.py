@@ -47,10 +47,10 @@ def explain(
     reads standard input.
     """
     from bica.cli.options import read_model
-    from bica.cli.screen import print_json, screen_for, waiting
-    from bica.cli.screens.explanation import explanation_values, show_explanations
-    from bica.data.chunks import packed
+    from bica.cli.screens import Screen, print_json, waiting
+    from bica.cli.screens.decoding import explanation_values, show_explanations
     from bica.invert.explain import explain as explain_row
+    from bica.kernels.bits import packed
     from bica.model.or_mixture import OrMixture
 
     mixture = OrMixture.of_document(read_model(model))
@@ -60,7 +60,7 @@ def explain(
     if as_json:
         print_json(explanation_values(mixture, cells[0], found))
     else:
-        show_explanations(screen_for(), mixture, cells[0], found)
+        show_explanations(Screen(), mixture, cells[0], found)
 
 
 def _cells(mixture: OrMixture, named: dict[str, tuple[Sequence[str], int]], rest: str) -> NDArray[np.uint8]:

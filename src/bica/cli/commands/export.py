@@ -25,12 +25,13 @@ def export(model: str, form: str | None, output: str | None, force: bool) -> Non
     if form is None:
         raise click.UsageError(f"Say which --format to write, or give -o a FILE that ends in {', '.join(ENDINGS)}.")
 
-    from bica.cli.options import check_outputs, read_model, write_file
+    from bica.cli.options import read_model
     from bica.model.export import export_text
     from bica.model.files import document_text
     from bica.model.or_mixture import OrMixture
+    from bica.output import check_outputs, write_output
 
     check_outputs(force, output)
     document = read_model(model)
     text = document_text(document) if form == "json" else export_text(OrMixture.of_document(document), form)
-    write_file(output or "-", text, force)
+    write_output(output or "-", text, force)

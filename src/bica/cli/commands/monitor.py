@@ -88,9 +88,9 @@ def monitor(
     import numpy as np
 
     from bica.applications.monitoring.assignment import SOLVERS, assign, relax
-    from bica.cli.options import check_outputs, write_file
-    from bica.cli.screen import waiting
+    from bica.cli.screens import waiting
     from bica.cli.screens.monitoring import assignment_csv, show_assignment
+    from bica.output import check_outputs, write_output
 
     check_outputs(force, output, picture)
     if picture is not None:
@@ -114,7 +114,7 @@ def monitor(
     # the first of equals: the exact one, if it is among them
     best = max(found, key=lambda assignment: assignment.value)
     if output is not None:
-        write_file(output, assignment_csv(best), force)
+        write_output(output, assignment_csv(best), force)
     if picture is not None:
         _draw(found, best, picture, force)
     show_assignment(found, best, output, as_json=as_json)

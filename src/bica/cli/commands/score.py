@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def score(model: str, truth: str, activity: tuple[str, str] | None, sources: bool, as_json: bool) -> None:
     """Measure how far MODEL is from TRUTH, another model file."""
     from bica.cli.options import read_model
-    from bica.cli.screen import print_json, screen_for, waiting
+    from bica.cli.screens import Screen, print_json, waiting
     from bica.cli.screens.comparison import comparison_values, show_comparison, show_score
     from bica.metrics import compare_models
     from bica.model.fit import Fit
@@ -43,16 +43,16 @@ def score(model: str, truth: str, activity: tuple[str, str] | None, sources: boo
         print_json(measures | ({"sources": comparison_values(found.model, true)} if sources else {}))
         return
     if sources:
-        show_comparison(screen_for(), found.model, true)
-    show_score(screen_for(), measures)
+        show_comparison(Screen(), found.model, true)
+    show_score(Screen(), measures)
 
 
 def _activity_error(model: OrMixture, truth: OrMixture, match: Match, table: str, activity: str) -> float:
     """The share of wrong cells in the activity decoded from ``table``, compared with the true ``activity``."""
-    from bica.cli.screen import note
-    from bica.data.chunks import packed
+    from bica.cli.screens import note
     from bica.data.rows import read_complete
     from bica.invert.decode import decode
+    from bica.kernels.bits import packed
     from bica.metrics import activity_error_ratio
 
     found = decode(model, packed(read_complete(table, model.sensors)))

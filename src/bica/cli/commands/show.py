@@ -14,13 +14,14 @@ def show(model: str, full: bool, as_json: bool) -> None:
 
     MODEL is a file written by `bica fit` or `bica simulate --truth`; a single dash reads standard input.
     """
-    from bica.cli.options import read_model, write_file
-    from bica.cli.screen import screen_for
+    from bica.cli.options import read_model
+    from bica.cli.screens import Screen
     from bica.cli.screens.model import show_model
     from bica.model.files import document_text
+    from bica.output import write_output
 
     document = read_model(model)
     if as_json:
-        write_file("-", document_text(document), force=False)
+        write_output("-", document_text(document), force=False)
     else:
-        show_model(screen_for(), document, full=full)
+        show_model(Screen(), document, full=full)

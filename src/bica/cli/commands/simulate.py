@@ -114,10 +114,10 @@ def simulate(
     import numpy as np
 
     import bica.simulate
-    from bica.cli.options import check_outputs, write_file
-    from bica.cli.screen import waiting
+    from bica.cli.screens import waiting
     from bica.data.writers import check_table_names, table_bytes
     from bica.model.files import document_text
+    from bica.output import check_outputs, write_output
 
     wanted = NetworkOptions(**network)
     check_table_names(output, activity)
@@ -132,19 +132,19 @@ def simulate(
         if truth is not None:
             files[truth] = document_text(model.document()).encode()
     for path, content in files.items():
-        write_file(path, content, force)
+        write_output(path, content, force)
     _show(model, samples, {"table": output, "truth": truth, "activity": activity}, as_json=as_json)
 
 
 def _show(model: OrMixture, n_samples: int, files: dict[str, str | None], *, as_json: bool) -> None:
     """Print what was made, and where it is."""
-    from bica.cli.screen import print_json, screen_for
+    from bica.cli.screens import Screen, print_json
     from bica.text import harmless
 
     if as_json:
         print_json({"n_samples": n_samples, "n_sensors": model.n_sensors, "n_sources": model.n_sources, **files})
         return
-    screen = screen_for("-" if "-" in files.values() else None)
+    screen = Screen("-" if "-" in files.values() else None)
     screen.print(f"{n_samples} rows of {model.n_sensors} sensors, {model.n_sources} sources behind them")
     for what, path in files.items():
         if path not in (None, "-"):

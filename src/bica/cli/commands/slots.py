@@ -74,12 +74,12 @@ def slots(events: tuple[str, ...], output: str, force: bool, as_json: bool, **se
     if events.count("-") > 1:
         raise click.UsageError("standard input can be read once only.")
 
-    from bica.cli.options import check_outputs
-    from bica.cli.screen import waiting
+    from bica.cli.screens import waiting
     from bica.cli.screens.slots import show_slots
     from bica.data.slots.moments import microseconds
     from bica.data.slots.store import event_store
     from bica.data.writers import check_table_names
+    from bica.output import check_outputs
 
     check_table_names(output)
     length = microseconds(settings["length"])
@@ -94,11 +94,11 @@ def _made(
 ) -> SlotsSummary:
     from pathlib import Path
 
-    from bica.cli.options import check_outputs
     from bica.cli.screens.slots import SlotsSummary, table_paths
     from bica.data.slots.event_files import EventColumns, add_files
     from bica.data.slots.grid import read_outages, slot_grid
     from bica.data.slots.tables import clocks_that_went_back, plan_tables, tally
+    from bica.output import check_outputs
 
     if settings["channels"] is not None:
         check_outputs(force, *table_paths(output, settings["channels"]))

@@ -1,4 +1,4 @@
-"""What is worth reporting about the decoded rows of a table, collected chunk by chunk."""
+"""Rows seen through a model: what is worth reporting of all that were decoded, and the explanations of one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
+from bica.cli.screens.model import SENSORS_SHOWN, number, plain_table, sensor_list
 from bica.invert.decode import Decoded
+from bica.invert.explain import Explanations
+from bica.model.or_mixture import OrMixture
+from bica.text import folded, harmless
 
 LISTED_ROWS = 1000  # impossible rows listed in JSON
 SHOWN_ROWS = 5  # impossible rows listed on the screen
@@ -59,3 +67,98 @@ class Summary:
                 f"{self.n_unproven} rows were not solved to the end: a better activity may exist, by at most "
                 f"{self.largest_gap:.3g} in its log probability"
             )
+
+
+LIKELY = 0.01  # probability below which a source is not listed on the screen
+STATES = ("off", "on", "unknown")
+
+
+def show_explanations(screen: Console, model: OrMixture, cells: NDArray[np.uint8], found: Explanations) -> None:
+    """Print what was observed, its explanations from the likeliest down, and the sources that are likely on."""
+    screen.print(Text(_observed_words(model, cells), style="bold"))
+    screen.print(_explanations(model, found))
+    if found.more_ties:
+        screen.print(Text("further explanations are as likely as the last one; a larger -k shows them"))
+    if not found.exact:
+        screen.print(Text("too many sensors are connected to sum over everything: these are upper bounds, and"))
+        screen.print(Text("probabilities of single sources are approximate"))
+    if (found.source_probability >= LIKELY).any():
+        screen.print(_likely_sources(model, found))
+    else:
+        screen.print(Text("no source is on with a probability of 0.01 or more"))
+
+
+def explanation_values(model: OrMixture, cells: NDArray[np.uint8], found: Explanations) -> dict[str, Any]:
+    """The explanations as plain values."""
+    names = model.source_names()
+    return {
+        "observed": {state: _named(model.sensors, cells == code) for code, state in enumerate(STATES)},
+        "explanations": [
+            {
+                "rank": int(found.rank[k]),
+                "probability": float(found.probability[k]),
+                "sources": _named(names, found.activity[k]),
+                "missed": _named(model.sensors, found.missed[k]),
+                "false_alarm": _named(model.sensors, found.false_alarm[k]),
+            }
+            for k in range(len(found.rank))
+        ],
+        "exact": found.exact,
+        "more_ties": found.more_ties,
+        "sources": [
+            {"source": name, "probability": float(probability)}
+            for name, probability in zip(names, found.source_probability, strict=True)
+        ],
+    }
+
+
+def _named(names: tuple[str, ...], chosen: NDArray[np.bool_]) -> list[str]:
+    return [names[i] for i in np.flatnonzero(chosen)]
+
+
+def _observed_words(model: OrMixture, cells: NDArray[np.uint8]) -> str:
+    parts = []
+    for code, state in ((1, "on"), (0, "off"), (2, "unknown")):
+        names = [harmless(name) for name in _named(model.sensors, cells == code)]
+        if names:
+            parts.append(f"{state}: {folded(names, SENSORS_SHOWN)}")
+    return "\n".join(parts)
+
+
+def _explanations(model: OrMixture, found: Explanations) -> Table:
+    table = plain_table("rank")
+    table.add_column("probability", justify="right", no_wrap=True)
+    table.add_column("active sources", overflow="fold")
+    erred = bool(found.missed.any() or found.false_alarm.any())
+    if erred:
+        table.add_column("sensors in error", overflow="fold")
+    names = model.source_names()
+    for k, rank in enumerate(found.rank.tolist()):
+        tied = (found.rank == rank).sum() > 1 or (found.more_ties and rank == found.rank[-1])
+        active = sensor_list(_named(names, found.activity[k])) if found.activity[k].any() else Text("none")
+        errors = [Text(_error_words(model, found, k))] if erred else []
+        table.add_row(f"{rank}=" if tied else f"{rank}", number(float(found.probability[k])), active, *errors)
+    return table
+
+
+def _error_words(model: OrMixture, found: Explanations, k: int) -> str:
+    words = []
+    for verb, chosen in (("missed", found.missed[k]), ("false alarm", found.false_alarm[k])):
+        names = [harmless(name) for name in _named(model.sensors, chosen)]
+        if names:
+            words.append(f"{verb}: {folded(names, SENSORS_SHOWN)}")
+    return "; ".join(words)
+
+
+def _likely_sources(model: OrMixture, found: Explanations) -> Table:
+    """The sources that are likely on, likeliest first."""
+    table = plain_table("source")
+    table.add_column("on with probability", justify="right", no_wrap=True)
+    table.add_column("sensors", overflow="fold")
+    names = model.source_names()
+    for source in np.argsort(-found.source_probability, kind="stable"):
+        if found.source_probability[source] >= LIKELY:
+            probability = number(float(found.source_probability[source]))
+            sensors = sensor_list(_named(model.sensors, model.mixing[:, source]))
+            table.add_row(Text(harmless(names[source])), probability, sensors)
+    return table

@@ -9,11 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bica.cli.options import write_file
-from bica.cli.screen import note, screen_for
+from bica.cli.screens import Screen, note
 from bica.model.files import ModelDocument, Rate, document_text
-from bica.output import free_name
-from bica.text import counted, folded, harmless, verdict_words
+from bica.output import free_name, write_output
+from bica.text import VERDICTS, counted, folded, harmless
 
 STYLES = {"misfit": "bold red", "doubtful": "bold yellow", "fits": "bold green"}
 
@@ -30,7 +29,7 @@ def show_findings(screen: Console, findings: Sequence[str]) -> None:
 def show_verdict(screen: Console, diagnosis: Mapping[str, Any]) -> None:
     """Print the verdict and what speaks against the model, from the plain values of a diagnosis."""
     verdict = str(diagnosis.get("verdict"))
-    screen.print(Text(harmless(verdict_words(verdict)), style=STYLES.get(verdict, "bold")))
+    screen.print(Text(harmless(VERDICTS.get(verdict, verdict)), style=STYLES.get(verdict, "bold")))
     reasons = diagnosis.get("reasons")
     show_findings(screen, [str(reason) for reason in reasons] if isinstance(reasons, list) else [])
 
@@ -54,27 +53,24 @@ def give_model(document: ModelDocument, output: str | None, *, as_json: bool, fo
     """
     text = document_text(document)
     if output is not None:
-        place = _place_of(document, output)
-        write_file(place, text, force)
+        keeps = document.fitted.get("diagnostics", {}).get("interrupted") and Path(output).is_file()
+        place = str(free_name(output, "unfinished")) if keeps else output
+        write_output(place, text, force)
         if place != output:
             note(f"{output} is as it was; the unfinished model is in {place}")
     if as_json:
-        write_file("-", text, force)
+        write_output("-", text, force)
     else:
-        show_model(screen_for(output), document)
-
-
-def _place_of(document: ModelDocument, output: str) -> str:
-    interrupted = document.fitted.get("diagnostics", {}).get("interrupted")
-    return str(free_name(output, "unfinished")) if interrupted and Path(output).is_file() else output
+        show_model(Screen(output), document)
 
 
 def show_model(screen: Console, document: ModelDocument, *, full: bool = False) -> None:
     """Print the sources with their sensors, then the noise, how the model was found and whether it fits."""
+    table = source_table(document, full=full)
     sources, sensors = counted(len(document.sources), "source"), counted(len(document.sensors), "sensor")
     screen.print(Text(f"{sources} behind {sensors}", style="bold"))
     if document.sources:
-        screen.print(source_table(document, full=full))
+        screen.print(table)
     screen.print(Text(f"noise: {noise_words(document.false_alarm, document.miss)}{noise_interval(document.fitted)}"))
     screen.print(Text(harmless(fitted_words(document.fitted))))
     order = order_words(document.fitted)
@@ -100,9 +96,9 @@ def source_table(document: ModelDocument, *, full: bool) -> Table:
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("sensors", overflow="fold")
     for place, source in enumerate(document.sources):
-        name, sensors = source.name or f"source{place + 1}", [document.sensors[i] for i in source.sensors]
         cells = [cells[place] for cells in shown.values()]
-        table.add_row(Text(harmless(name)), *cells, sensor_list(sensors, full=full))
+        sensors = sensor_list([document.sensors[i] for i in source.sensors], full=full)
+        table.add_row(Text(harmless(source.name or f"source{place + 1}")), *cells, sensors)
     return table
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.errors import DataError
-from bica.kernels.captures.packets import (
+from bica.kernels.captures import (
     INTERFACE,
     LONGEST_BLOCK,
     LONGEST_PACKET,

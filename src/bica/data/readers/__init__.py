@@ -1,1 +1,1 @@
-"""One file per kind of table; each yields chunks of packed rows."""
+"""One file per kind of table, each yielding chunks of packed rows; `engine` serves all kinds of files."""

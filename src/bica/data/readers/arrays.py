@@ -14,19 +14,18 @@ from bica.data.chunks import (
     MISSING,
     STRANGE,
     Chunk,
+    Columns,
+    Options,
     Table,
-    all_observed,
     cells_of,
     chunk_of_values,
-    n_words,
-    packed,
+    numbered,
     rows_a_chunk,
     strange_value,
 )
-from bica.data.columns import Columns, Options, numbered
 from bica.data.readers.matrix_files import check_shape, read_matrix
 from bica.errors import DataError
-from bica.kernels.bits import Words, pack_sparse
+from bica.kernels.bits import Words, all_observed, n_words, pack_sparse, packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +198,7 @@ def table_of_matrix(matrix: Any, names: list[str] | None, options: Options) -> T
 
 
 def names_beside(path: Path, shape: tuple[int, ...]) -> list[str] | None:
-    """The names in ``<stem>_columns.csv`` beside the file: under the heading ``column``, one a line."""
+    """The names in ``<stem>_columns.csv`` beside the file: under the heading ``column``, one per line."""
     beside = path.with_name(f"{path.stem}_columns.csv")
     if not beside.is_file():
         return None
@@ -209,7 +208,7 @@ def names_beside(path: Path, shape: tuple[int, ...]) -> list[str] | None:
     except (OSError, UnicodeDecodeError, csv.Error):
         rows = []
     if not rows or rows[0] != ["column"] or any(len(row) != 1 for row in rows):
-        raise DataError(f"{beside} must hold the heading `column` and then one name a line")
+        raise DataError(f"{beside} must hold the heading `column` and then one name per line")
     if len(shape) == 2 and len(rows) - 1 != shape[1]:
         raise DataError(f"{beside} names {len(rows) - 1} columns, but {path} has {shape[1]}")
     return [name for (name,) in rows[1:]]

@@ -1,25 +1,23 @@
 """CSV in its dialects: the delimiter, the header and the cells are told from the text itself."""
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from math import isnan, nan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.columns import numbered
-from bica.data.readers.lines import TextLines, longest_line
+from bica.data.chunks import numbered, remedy_for
 from bica.errors import DataError
 from bica.text import brief
 
 DELIMITERS = ",;\t|"
 WORDS = {"": nan, "na": nan, "nan": nan, "null": nan, "true": 1.0, "false": 0.0}
-HEADER_LINES = 1000  # a name may hold line ends, but not this many
-HEADER_CHARACTERS = 1 << 24
 REMEMBERED = 1 << 17  # cells
 LONGEST_REMEMBERED = 32  # characters
 
@@ -31,42 +29,30 @@ class CsvLayout:
     names: tuple[str, ...]
     delimiter: str
     n_header_lines: int  # 0 where the first line is data already
-    longest_line: int  # bytes that a line may take
+    header_bytes: int  # of its longest line
 
 
-def layout_of(lines: TextLines) -> CsvLayout:
-    """Read the layout off the first two records.
+def layout_of(start: list[str], path: Path) -> CsvLayout:
+    """Read the layout off the first two records in these lines, with which the file at ``path`` starts.
 
     The delimiter is the one that splits both records alike, and the second, which holds no names, most often.
     A first record of nothing but cells of data (0, 1, missing, or numbers that are not whole) is no header.
     """
-    start = list(_first_lines(lines))
+    start = [line + "\n" for line in start]
     if not any(line.strip() for line in start):
-        raise DataError(f"{lines.path} is empty: it has no columns and no rows")
+        raise DataError(f"{path} is empty: it has no columns and no rows")
     layouts = [(delimiter, *_records(start, delimiter)) for delimiter in DELIMITERS]
     readable = [layout for layout in layouts if layout[1]]
     if not readable:
         long = f"is longer than {csv.field_size_limit()} characters, or "
         raise DataError(
-            f"{lines.path} is not CSV: a quoted name in its first line "
-            f"{long if any(map(_is_long, start)) else ''}has no end"
+            f"{path} is not CSV: a quoted name in its first line {long if any(map(_is_long, start)) else ''}has no end"
         )
     delimiter, records, n_lines = max(readable, key=lambda layout: _fit(layout[1]))
     header_bytes = max(len(line.encode()) for line in start[:n_lines])
-    longest = max(header_bytes, longest_line(len(records[0])))
     if _is_data(records[0]):
-        return CsvLayout(numbered(len(records[0])), delimiter, 0, longest)
-    return CsvLayout(tuple(records[0]), delimiter, n_lines, longest)
-
-
-def _first_lines(lines: TextLines) -> Iterator[str]:
-    """As many lines as a header may take, at least one."""
-    n_characters = 0
-    for line in islice(lines.all_lines(), HEADER_LINES):
-        yield line + "\n"
-        n_characters += len(line)
-        if n_characters > HEADER_CHARACTERS:
-            return
+        return CsvLayout(numbered(len(records[0])), delimiter, 0, header_bytes)
+    return CsvLayout(tuple(records[0]), delimiter, n_lines, header_bytes)
 
 
 def _is_long(line: str) -> bool:
@@ -178,8 +164,8 @@ class CsvParser:
                 try:
                     number_in(cell)
                 except ValueError:
+                    remedy = remedy_for(name, "leave the column out or turn it into 0 and 1")
                     return DataError(
-                        f"row {first_row + i}, column {brief(name)} holds {brief(cell)}, which is no number; "
-                        "leave the column out or turn it into 0 and 1"
+                        f"row {first_row + i}, column {brief(name)} holds {brief(cell)}, which is no number; {remedy}"
                     )
         raise AssertionError("every cell is a number")

@@ -1,13 +1,22 @@
-"""DuckDB as the reader of files and tables larger than memory."""
+"""DuckDB as the reader of files: queries over them, and text of one row per line, which a parser reads."""
 
+# ruff: noqa: S608 - only our own names and quoted paths enter a query
+
+import gzip
+import os
 import re
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Literal, Protocol
 
 import duckdb
+import numpy as np
+from numpy.typing import NDArray
 
+from bica.data.chunks import GROUPED_SENSORS, Chunk, Columns, checked_weights, chunk_of_values, rows_a_chunk
 from bica.errors import DataError
 from bica.output import interruption, temporary_folder
 
@@ -32,29 +41,26 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def batches_of_query(path: Path, sql: str, n_rows: int) -> Iterator[list[Row]]:
-    """The result of a query over a file, at most so many rows at a time, in the order of the file."""
-    try:
-        with connection() as engine:
-            with ctrl_c_passing():
-                engine.execute(sql)
-            while rows := _more(engine, n_rows):
-                yield rows
-    except duckdb.Error as error:
-        raise DataError(f"{path} cannot be read: {plain(error)}") from None
+    """The result of a query over a file, at most so many rows at a time, in the order of the file.
 
-
-def _more(engine: duckdb.DuckDBPyConnection, n_rows: int) -> list[Row]:
-    """The next rows, fewer where their text is long: a small compressed file may hold huge lines."""
+    Fewer where their text is long: a small compressed file may hold huge lines.
+    """
     rows: list[Row] = []
     n_characters = 0
-    while len(rows) < n_rows and n_characters < CHARACTERS_PER_BATCH:
-        with ctrl_c_passing():
-            fetched = engine.fetchmany(min(ROWS_PER_FETCH, n_rows - len(rows)))
-        if not fetched:
-            break
-        rows += fetched
-        n_characters += sum(len(row[0]) for row in fetched if isinstance(row[0], str))
-    return rows
+    try:
+        with ctrl_c_passing(), connection() as engine:
+            engine.execute(sql)
+            while fetched := engine.fetchmany(min(ROWS_PER_FETCH, n_rows - len(rows))):
+                rows += fetched
+                for row in fetched:
+                    n_characters += len(row[0]) if isinstance(row[0], str) else 0
+                if len(rows) >= n_rows or n_characters >= CHARACTERS_PER_BATCH:
+                    yield rows
+                    rows, n_characters = [], 0
+        if rows:
+            yield rows
+    except duckdb.Error as error:
+        raise DataError(f"{path} cannot be read: {plain(error)}") from None
 
 
 @contextmanager
@@ -97,3 +103,183 @@ def path_literal(path: Path) -> str:
     "'week[[]1][*].csv'"
     """
     return text_literal("".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path)))
+
+
+Compression = Literal["none", "gzip", "zstd"]
+SUFFIXES: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
+ZSTD_FRAME = 0xFD2FB528
+ZSTD_SKIPPABLE = 0x184D2A50  # and the fifteen numbers after it
+
+
+def check_whole(path: Path, compression: Compression) -> None:
+    """Refuse a compressed file that is cut or damaged; gzip is unpacked once for that, zstd only walked over."""
+    try:
+        if compression == "gzip":
+            _unpack_gzip(path)
+        elif compression == "zstd":
+            with path.open("rb") as file:
+                _walk_zstd(file)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise DataError(f"{path} is cut or damaged: it cannot be unpacked as {compression}") from None
+
+
+def _unpack_gzip(path: Path) -> None:
+    if not path.stat().st_size:
+        raise EOFError
+    with gzip.open(path) as file:  # compares every checksum on the way
+        while file.read(1 << 20):
+            pass
+
+
+def _walk_zstd(file: BinaryIO) -> None:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    while not size or file.tell() < size:
+        magic = _number(file, 4)
+        if magic & ~15 == ZSTD_SKIPPABLE:
+            _skip(file, _number(file, 4), size)
+        elif magic == ZSTD_FRAME:
+            _walk_frame(file, size)
+        else:
+            raise EOFError
+
+
+def _walk_frame(file: BinaryIO, size: int) -> None:
+    """Pass over one frame: its header, its blocks, its checksum (RFC 8878, section 3.1.1)."""
+    descriptor = _number(file, 1)
+    single_segment = bool(descriptor & 32)
+    window = 0 if single_segment else 1
+    dictionary = (0, 1, 2, 4)[descriptor & 3]
+    content = (int(single_segment), 2, 4, 8)[descriptor >> 6]
+    _skip(file, window + dictionary + content, size)
+    last = False
+    while not last:
+        block = _number(file, 3)
+        last, kind = bool(block & 1), block >> 1 & 3
+        _skip(file, 1 if kind == 1 else block >> 3, size)
+    _skip(file, 4 if descriptor & 4 else 0, size)
+
+
+def _number(file: BinaryIO, n_bytes: int) -> int:
+    raw = file.read(n_bytes)
+    if len(raw) < n_bytes:
+        raise EOFError
+    return int.from_bytes(raw, "little")
+
+
+def _skip(file: BinaryIO, n_bytes: int, size: int) -> None:
+    if file.seek(n_bytes, os.SEEK_CUR) > size:
+        raise EOFError
+
+
+HEADER_LINES = 1000  # a name may hold line ends, but not this many
+HEADER_CHARACTERS = 1 << 24
+NOT_EMPTY = "trim(line) <> ''"
+NOWHERE = "\x1f\x1e\x1f\x1e"  # the engine wants a delimiter; no text holds this one, so that a line is one cell
+LONGEST_LINE = 8_000_000  # bytes
+BUFFER = 2 * LONGEST_LINE  # bytes that the engine reads at a time; by itself it would take sixteen lines
+
+
+LEAST_LIMIT = 1 << 16  # bytes that a line of any table may take
+BYTES_PER_CELL = 1000  # far more than a number takes
+
+
+def longest_line(n_columns: int, n_bytes: int = 0) -> int:
+    """How many bytes a line of so many cells may take, and of so many bytes beside them."""
+    return min(LONGEST_LINE, max(LEAST_LIMIT, BYTES_PER_CELL * n_columns + n_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class TextLines:
+    """The lines of a UTF-8 file, whatever ends them; a byte order mark before the first is dropped."""
+
+    path: Path
+    compression: Compression = "none"
+    skip: int = 0  # lines at the start that are not wanted
+    longest: int = LONGEST_LINE  # bytes of a line; the engine keeps thousands of lines at hand
+
+    @property
+    def source(self) -> str:
+        """What a query selects ``line`` from; it is null for an empty line."""
+        return (
+            f"read_csv({path_literal(self.path)}, columns={{'line': 'VARCHAR'}}, header=false, skip={self.skip}, "
+            f"delim='{NOWHERE}', quote='', escape='', compression='{self.compression}', max_line_size={self.longest}, "
+            f"buffer_size={BUFFER}, "
+            "auto_detect=false, strict_mode=false, hive_partitioning=false)"
+        )
+
+    def query(self, sql: str, n_rows: int = 1024) -> Iterator[list[Row]]:
+        """The result of a query, so many rows at a time."""
+        return batches_of_query(self.path, sql, n_rows)
+
+    def all_lines(self) -> Iterator[str]:
+        """Every line, also the empty ones."""
+        for rows in self.query(f"SELECT coalesce(line, '') FROM {self.source}"):
+            for (line,) in rows:
+                yield line
+
+    def first_lines(self) -> list[str]:
+        """As many lines as a header may take, at least one if there is any."""
+        first: list[str] = []
+        n_characters = 0
+        for line in self.all_lines():
+            first.append(line)
+            n_characters += len(line)
+            if len(first) == HEADER_LINES or n_characters > HEADER_CHARACTERS:
+                break
+        return first
+
+
+GROUPED_ROWS = 1 << 16  # distinct lines at a time, of few cells each
+
+
+class Parser(Protocol):
+    """What a line means."""
+
+    def values(self, lines: list[str], first_row: int) -> NDArray[Any]:
+        """The numbers in the lines, one column for each of the table's; NaN where a cell is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinesTable:
+    """Rows of text; empty lines are no rows."""
+
+    lines: TextLines
+    parser: Parser
+    columns: Columns
+
+    @property
+    def sensors(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.columns.sensors
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Every row, in order, a few megabytes at a time."""
+        sql, first_row = f"SELECT line FROM {self.lines.source} WHERE {NOT_EMPTY}", 0
+        for rows in self.lines.query(sql, rows_a_chunk(self.columns.n_columns)):
+            yield self._chunk([line for (line,) in rows], first_row)
+            first_row += len(rows)
+
+    def distinct(self) -> Iterator[Chunk]:
+        """The distinct lines of a narrow table of 0 and 1, grouped by the engine; every row of any other."""
+        narrow = len(self.sensors) <= GROUPED_SENSORS and self.columns.thresholds is None
+        return self._grouped() if narrow and self.columns.weight is None else self.chunks()
+
+    def _grouped(self) -> Iterator[Chunk]:
+        sql = f"SELECT line, count(*) FROM {self.lines.source} WHERE {NOT_EMPTY} GROUP BY line"
+        for rows in self.lines.query(sql, GROUPED_ROWS):
+            lines, counts = [line for line, _ in rows], [count for _, count in rows]
+            try:
+                chunk = self._chunk(lines, 0)
+            except DataError:
+                for _ in self.chunks():
+                    pass  # meets the same trouble, and knows the number of the row
+                raise
+            yield replace(chunk, weights=np.array(counts, np.float64))
+
+    def _chunk(self, lines: list[str], first_row: int) -> Chunk:
+        values, weights = self.parser.values(lines, first_row), None
+        if self.columns.weight is not None:
+            weights = checked_weights(values[:, self.columns.weight].astype(np.float64), first_row)
+            values = values[:, self.columns.places]
+        return chunk_of_values(values, self.sensors, self.columns.thresholds, first_row, weights)

@@ -12,13 +12,14 @@ from bica.data.chunks import (
     GROUPED_SENSORS,
     STRANGE,
     Chunk,
+    Columns,
     cells_of,
+    checked_weights,
     chunk_of_cells,
     floats_of,
     rows_a_chunk,
     strange_value,
 )
-from bica.data.columns import Columns, checked_weights
 from bica.errors import DataError
 from bica.text import brief
 

@@ -1,4 +1,4 @@
-"""JSON lines: one object a line, its keys the columns; a key that a line lacks is a missing cell."""
+"""JSON lines: one object per line, its keys the columns; a key that a line lacks is a missing cell."""
 
 # ruff: noqa: S608 - only our own names and quoted paths enter a query
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import strange_value
-from bica.data.readers.lines import TextLines
+from bica.data.readers.engine import TextLines
 from bica.errors import DataError
 
 LINES_AT_HAND = 2048  # in the engine

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bica.data.chunks import n_words
 from bica.errors import BicaError, DataError, LimitError
+from bica.kernels.bits import n_words
 from bica.text import brief, counted
 
 COLUMNS_LIMIT = 1 << 20  # names and thresholds of so many columns take some 200 MB

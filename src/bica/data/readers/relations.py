@@ -13,11 +13,20 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import GROUPED_SENSORS, MISSING, STRANGE, Chunk, chunk_of_cells, rows_a_chunk, strange_value
-from bica.data.columns import Columns, checked_weights
+from bica.data.chunks import (
+    GROUPED_SENSORS,
+    MISSING,
+    STRANGE,
+    Chunk,
+    Columns,
+    checked_weights,
+    chunk_of_cells,
+    remedy_for,
+    rows_a_chunk,
+    strange_value,
+)
 from bica.data.readers.engine import Row, batches_of_query, connection, path_literal, plain
 from bica.errors import DataError
-from bica.progress import tracked
 from bica.text import brief
 
 NUMERIC = re.compile(r'BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(\d+, ?\d+\)|BIGNUM|"NULL"')
@@ -131,7 +140,7 @@ class RelationTable:
 
     def _read(self, sql: str, weighted: bool) -> Iterator[Chunk]:
         first_row = 0
-        for rows in tracked(self.source.batches(sql, rows_a_chunk(len(self.sensors))), "reading the table"):
+        for rows in self.source.batches(sql, rows_a_chunk(len(self.sensors))):
             cells = self._cells([row[0] for row in rows])
             if cells.max(initial=0) == STRANGE:
                 raise self._strange()
@@ -179,4 +188,5 @@ def check_types(names: Sequence[str], types: Sequence[object]) -> None:
     """Refuse columns that cannot hold 0 and 1 before the engine does any work."""
     for name, kind in zip(names, types, strict=True):
         if not NUMERIC.fullmatch(str(kind)):
-            raise DataError(f"column {brief(name)} holds {kind}, not 0 and 1; leave it out or turn it into numbers")
+            remedy = remedy_for(name, "leave it out or turn it into numbers")
+            raise DataError(f"column {brief(name)} holds {kind}, not 0 and 1; {remedy}")

@@ -13,8 +13,7 @@ import duckdb
 from bica.data.captures.packets import HEADER, PCAPNG_MAGIC, PcapHeader, open_bytes
 from bica.data.captures.read import Sniffer, add_capture, is_capture
 from bica.data.readers.csv import layout_of
-from bica.data.readers.engine import path_literal, plain, text_literal
-from bica.data.readers.lines import Compression, TextLines, check_whole
+from bica.data.readers.engine import Compression, TextLines, check_whole, path_literal, plain, text_literal
 from bica.data.slots.moments import Unit, microseconds_sql, unit_of_size
 from bica.data.slots.store import EventStore
 from bica.data.tables import Kind, check_file, keep_standard_input, kind_inside, kind_of, speaking_of_standard_input
@@ -115,7 +114,7 @@ def _parquet_log(store: EventStore, path: Path) -> EventLog:
 
 
 def _csv_log(lines: TextLines) -> EventLog:
-    layout = layout_of(lines)
+    layout = layout_of(lines.first_lines(), lines.path)
     places = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(layout.names)))
     source = (
         f"read_csv({path_literal(lines.path)}, columns={{{places}}}, header=false, skip={layout.n_header_lines}, "

@@ -11,7 +11,7 @@ from bica.data.chunks import MISSING, rows_a_chunk
 from bica.data.slots.grid import Outages, SlotGrid
 from bica.data.slots.store import EventStore
 from bica.errors import DataError
-from bica.kernels.captures.packets import NO_TIME, count_steps_back
+from bica.kernels.captures import NO_TIME, count_steps_back
 from bica.progress import tracked
 
 DIGITS = "0123456789"

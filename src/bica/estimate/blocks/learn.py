@@ -11,13 +11,14 @@ from bica.errors import LimitError, SettingError
 from bica.estimate.blocks.learner import BlockLearner, Column, Estimate, Pool
 from bica.estimate.blocks.plan import Links, Plan
 from bica.estimate.blocks.rounds import FlipRate, Round, first_flip_rate, learn_blocks
-from bica.estimate.costs import cost_by_size
-from bica.estimate.lattice.learn import LATTICE_SENSORS, Guess
-from bica.estimate.lattice.search import Start
-from bica.estimate.rows.learn import sets_of
+from bica.estimate.lattice.learn import LATTICE_SENSORS
+from bica.estimate.noise import PER_SENSOR, TWO_RATES, lowest_rate
 from bica.estimate.rows.pool import RowPool, RowTable, as_lists
 from bica.estimate.rows.rounds import RowFit, RowSettings, row_rounds
-from bica.estimate.settings import Settings, Varying
+from bica.estimate.rows.states import WORD
+from bica.estimate.score import cost_by_size
+from bica.estimate.search import Start
+from bica.estimate.settings import Settings, Varying, as_sets
 from bica.model.files import probability_interval
 from bica.model.fit import Fit
 from bica.model.noise import Noise
@@ -69,7 +70,6 @@ def _noise_of(found: RowFit, now: Round, learner: BlockLearner) -> tuple[Noise, 
 MOSTLY = 0.3  # share of the sensors: with more of them in open sets, blocks are left out
 FLIP_RATE_FOR_ROWS = 0.02  # where learning from rows alone starts
 FIRST_SOURCE_RATE = 0.1  # of a known source whose probability is not known
-LOWEST_FLIPS = 0.01  # flips in the whole table at the lowest flip rate: too few to change an estimate
 HIGHEST_AT_FLOOR = 3  # standard errors above a flip rate at its lowest: as far as its interval goes
 
 
@@ -123,7 +123,7 @@ class WideTask:
 
     def _start(self, flip_rate: float | None) -> Round:
         """No source yet, and the noise: as it is known, else this flip rate, else what a few blocks suggest."""
-        lowest = LOWEST_FLIPS / max(1.0, self.table.data.n_samples * self.table.data.n_sensors)
+        lowest = lowest_rate(self.table.data)
         if isinstance(self.settings.noise, Noise):
             self.settings.noise.rates(self.table.whole.n_sensors)  # an error unless there is one value per sensor
             return Round(Pool({}), self.settings.noise.of_sensors(self.table.places).at_least(lowest), None)
@@ -135,22 +135,14 @@ class WideTask:
             return Round(Pool({}), Noise.flips(lowest), FlipRate(lowest, np.inf, lowest), interrupted=True)
         return Round(Pool({}), Noise.flips(guess), FlipRate(guess, np.inf, lowest))
 
-    def guess(self, learned: Round) -> Guess:
-        """What was found, as a start for a search over all sensors at once."""
-        columns = [column for column in learned.pool.sources if column not in self.learner.known.sources]
-        sources = [sum(1 << sensor for sensor in column) for column in columns]
-        rates = [learned.pool.sources[column].rate for column in columns]
-        flip_rate = 0.0 if learned.flip_rate is None else learned.flip_rate.rate
-        return Guess(np.array(sources, np.int64), np.array(rates, float), flip_rate)
-
-    def start_for_rows(self, learned: Round) -> Start:
-        """The known sources, then what was found, as a start for a search on the rows."""
+    def start_at_once(self, learned: Round) -> Start:
+        """The known sources, then what was found, as a start for a search over all sensors at once."""
         known, pool = self.learner.known.sources, learned.pool.sources
         sources = {column: pool.get(column, given) for column, given in known.items()} | dict(pool)
         rate = np.array([estimate.rate for estimate in sources.values()], float)
         free = np.array([column not in self.learner.fixed for column in sources], dtype=bool)
         noise = np.empty(0) if learned.flip_rate is None else np.array([learned.flip_rate.rate])
-        return Start(sets_of(list(sources)), rate, free, noise, len(known))
+        return Start(as_sets(sources), rate, free, noise, len(known))
 
     def result(self, learned: Round) -> Fit:
         """The model of the whole table, with its errors."""
@@ -204,10 +196,10 @@ def _check_settings(settings: Settings, n_sensors: int) -> None:
     many = f"{n_sensors} sensors vary, more than {LATTICE_SENSORS}"
     if settings.prior is not None:
         raise LimitError(f"{many}, so a Beta prior cannot be used; leave it out or watch fewer sensors")
-    if settings.noise == "per-sensor":
+    if settings.noise in (TWO_RATES.name, PER_SENSOR.name) and n_sensors > WORD:
         raise LimitError(
-            f"{many}, so the error rate of each sensor can be given, but not estimated; "
-            "give the rates, or estimate one for all"
+            f"{n_sensors} sensors vary, more than {WORD}, so misses and false alarms can be given, but not estimated; "
+            "give the rates, or estimate one flip rate for all"
         )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bica.data.pairs import ColumnBits
 from bica.data.patterns import PatternCounts
 from bica.estimate.blocks.plan import Block, Links
-from bica.estimate.lattice.errors import covariance_of
+from bica.estimate.errors import covariance_of
 from bica.estimate.lattice.surface import Cells
 from bica.kernels.lattice.block_climb import BlockRows, climb, profiled_flip_rate
 from bica.kernels.lattice.block_search import BlockChannel, SetRules, search_block
@@ -128,12 +128,13 @@ class BlockLearner:
         return LearnedBlock(block, decided, flips, _same(found, sources))
 
     def _cells(self, block: Block) -> Cells:
-        if self.columns.seen is not None:
+        if self.columns.observed is not None:
             return Cells.of(self.data.project(block.sensors.tolist()))
         histogram = self.columns.histogram(block.sensors)
         cells = np.flatnonzero(histogram)
         ends = np.array([0, cells.size])
-        return Cells(np.zeros(1, np.int64), ends, cells, histogram[cells], block.sensors.size)
+        weights = histogram[cells]
+        return Cells(np.zeros(1, np.int64), ends, cells, weights, block.sensors.size, float(weights.sum()))
 
     def _start(self, block: Block, pool: Pool) -> tuple[NDArray[np.int64], NDArray[np.float64], Flags]:
         """The sources to start from, cut down to the block, known ones first; their rates; which of these are fixed."""

@@ -38,7 +38,7 @@ class Links:
         n_sensors = len(pairs.both)
         if false_links is None:
             false_links = FALSE_LINKS if n_sensors <= MANY else OF_MANY
-        first, second, excess, tail = likely_pairs(pairs.both, pairs.on, pairs.seen, false_links)
+        first, second, excess, tail = likely_pairs(pairs.both, pairs.on, pairs.observed, false_links)
         n_pairs = max(1, n_sensors * (n_sensors - 1) // 2)
         in_order = np.sort(tail)
         below = np.flatnonzero(in_order <= false_links * np.arange(1, tail.size + 1) / n_pairs)

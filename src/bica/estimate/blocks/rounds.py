@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from bica.data.patterns import PatternCounts
 from bica.estimate.blocks.learner import BlockLearner, Column, Estimate, LearnedBlock, Pool
 from bica.estimate.blocks.plan import LARGEST, WHOLE, Block, Links, Plan
-from bica.estimate.costs import source_cost
-from bica.estimate.lattice.errors import standard_errors
-from bica.estimate.lattice.learn import FIRST_FLIP_RATE
-from bica.estimate.lattice.refit import BetaPrior
-from bica.estimate.lattice.search import Search, Start
+from bica.estimate.errors import standard_errors
 from bica.estimate.lattice.surface import HIGHEST, Cells, NoiseShape, Surface
+from bica.estimate.score import Scale, cost_by_size
+from bica.estimate.search import BY_SLOPE, SearchTask, SourceSearch, Start
+from bica.estimate.whole import FIRST_FLIP_RATE
 from bica.model.noise import Noise
 from bica.progress import tracked
 from bica.threads import in_threads
@@ -64,12 +63,11 @@ def _guess(data: PatternCounts, sensors: NDArray[np.int64], lowest: float) -> tu
     """The flip rate of one block, and its precision: the inverse of its variance."""
     shape = NoiseShape.shared_flips(sensors.size, lowest)
     surface = Surface(Cells.of(data.project(sensors.tolist())), shape)
-    allowed = np.arange(2**sensors.size) > 0
-    nothing = np.empty(0)
-    start = Start(np.empty(0, np.int64), nothing, nothing.astype(bool), np.array([FIRST_FLIP_RATE]))
-    search = Search(surface, source_cost(data.n_sensors, data.n_samples), allowed, BetaPrior(), start)
-    fit = search.run().fit
-    flip_rate, error = float(fit.point.noise[0]), standard_errors(surface, fit).mean_noise
+    no_sets, nothing = np.empty(0, np.int64), np.empty(0)
+    start = Start(no_sets, nothing, nothing.astype(bool), np.array([FIRST_FLIP_RATE]))
+    cost = cost_by_size(data.n_sensors, data.n_samples, sensors.size)
+    fit = SourceSearch(SearchTask(Scale(surface, cost), BY_SLOPE, no_sets, exact=True), start).run().fit
+    flip_rate, error = float(fit.point.noise[0]), float(standard_errors(surface, fit).noise[0])
     smallest = 1.0 / data.n_samples  # a flip rate at its lowest has an error of 0
     return flip_rate, 1.0 / max(error if np.isfinite(error) else 1.0, smallest) ** 2
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,36 +24,62 @@ from bica.kernels.lattice.likelihood import (
 )
 from bica.model.noise import Noise
 
+Sets = NDArray[np.int64]
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
 HIGHEST = 0.45  # flip rate: at one half a sensor says nothing
+MOST_FALSE_ALARMS, MOST_MISSES = 0.4, 0.55  # where both are estimated: together below 1, or on and off change roles
+PULL = 1.0  # rows without an error that every such rate starts from: it decides only where the rows say nothing
+
+
+class Pace(NamedTuple):
+    """How a refit climbs."""
+
+    tolerance: float = 1e-3  # nats: a step that promises less is the last
+    fresh: int = 3  # steps that share one information matrix, where it costs as much as many slopes
+    most_steps: int = 100
+    tries: int = 14  # ever shorter steps in one direction; few where a likelihood is only nearly smooth
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseShape:
     """The error rates of all sensors: a known part plus a linear map of a few unknown numbers."""
 
-    false_alarm: NDArray[np.float64]  # (n_sensors,), the known part
-    miss: NDArray[np.float64]  # (n_sensors,), the known part
-    false_alarm_of: NDArray[np.float64]  # (n_sensors, n_unknown)
-    miss_of: NDArray[np.float64]  # (n_sensors, n_unknown)
+    false_alarm: Vector  # (n_sensors,), the known part
+    miss: Vector  # (n_sensors,), the known part
+    false_alarm_of: Matrix  # (n_sensors, n_unknown)
+    miss_of: Matrix  # (n_sensors, n_unknown)
+    highest: Vector  # (n_unknown,), of every unknown
     lowest: float = 0.0  # of every unknown: never exactly 0, so that every pattern stays possible
+    pull: float = 0.0  # rows without an error, beside those of the table
+    least_sensors: int = 1  # of a source: one of a single sensor looks like false alarms at a rate of their own
 
     @classmethod
     def known(cls, noise: Noise, n_sensors: int) -> NoiseShape:
         """Known noise, with nothing to estimate."""
         none = np.zeros((n_sensors, 0))
-        return cls(*noise.rates(n_sensors), none, none)
+        return cls(*noise.rates(n_sensors), none, none, np.empty(0))
 
     @classmethod
     def shared_flips(cls, n_sensors: int, lowest: float) -> NoiseShape:
         """One unknown flip rate for all sensors."""
         zeros, ones = np.zeros(n_sensors), np.ones((n_sensors, 1))
-        return cls(zeros, zeros, ones, ones, lowest)
+        return cls(zeros, zeros, ones, ones, np.array([HIGHEST]), lowest)
 
     @classmethod
-    def own_flips(cls, n_sensors: int, lowest: float) -> NoiseShape:
-        """An unknown flip rate for every sensor."""
-        zeros, each = np.zeros(n_sensors), np.eye(n_sensors)
-        return cls(zeros, zeros, each, each, lowest)
+    def two_rates(cls, n_sensors: int, lowest: float) -> NoiseShape:
+        """A false-alarm rate and a miss rate for all sensors."""
+        zeros, ones = np.zeros(n_sensors), np.ones((n_sensors, 1))
+        highest = np.array([MOST_FALSE_ALARMS, MOST_MISSES])
+        return cls(zeros, zeros, ones * [1, 0], ones * [0, 1], highest, lowest, PULL)
+
+    @classmethod
+    def own_rates(cls, n_sensors: int, lowest: float) -> NoiseShape:
+        """A false-alarm rate for every sensor, then a miss rate for every sensor."""
+        zeros, each, none = np.zeros(n_sensors), np.eye(n_sensors), np.zeros((n_sensors, n_sensors))
+        highest = np.repeat([MOST_FALSE_ALARMS, MOST_MISSES], n_sensors)
+        return cls(zeros, zeros, np.hstack([each, none]), np.hstack([none, each]), highest, lowest, PULL, 2)
 
     @property
     def n_unknown(self) -> int:
@@ -67,10 +95,6 @@ class NoiseShape:
         return channel_matrices(*self.rates(unknown))
 
 
-Sets = NDArray[np.int64]
-Vector = NDArray[np.float64]
-
-
 @dataclass(frozen=True, slots=True)
 class Cells:
     """The observed rows as cells of the lattice with their weights, grouped by the sensors that were not observed."""
@@ -80,21 +104,20 @@ class Cells:
     cells: Sets  # (n_cells,), patterns as bit sets, 0 where unobserved
     weights: Vector  # (n_cells,)
     n_sensors: int
+    n_samples: float  # the total weight of all rows
 
     @classmethod
     def of(cls, data: PatternCounts) -> Cells:
         """The cells of a table of up to 20 sensors."""
-        patterns, observed = data.patterns[:, 0].astype(np.int64), data.seen()[:, 0].astype(np.int64)
-        order = np.lexsort((patterns, -observed))
-        unobserved, starts = np.unique((2**data.n_sensors - 1) ^ observed[order], return_index=True)
-        return cls(unobserved, np.append(starts, order.size), patterns[order], data.weights[order], data.n_sensors)
+        patterns, unobserved = data.patterns[:, 0].astype(np.int64), np.zeros(len(data.patterns), np.int64)
+        if data.observed is not None:
+            unobserved = (2**data.n_sensors - 1) ^ data.observed[:, 0].astype(np.int64)
+        order = np.lexsort((patterns, unobserved))
+        gaps, starts = np.unique(unobserved[order], return_index=True)
+        weights = data.weights[order]
+        return cls(gaps, np.append(starts, order.size), patterns[order], weights, data.n_sensors, float(weights.sum()))
 
-    @property
-    def n_samples(self) -> float:
-        """The total weight of all rows."""
-        return float(self.weights.sum())
-
-    def times_seen(self) -> Vector:
+    def times_observed(self) -> Vector:
         """The weight of the rows in which each sensor was observed: (n_sensors,)."""
         gaps = np.repeat(self.unobserved, np.diff(self.starts))
         observed: Vector = self.weights @ ((gaps[:, None] >> np.arange(self.n_sensors)) & 1 == 0)
@@ -119,33 +142,36 @@ class Point:
 
     sources: Sets  # (n_sources,), bit sets
     rate: Vector  # (n_sources,), -log(1 - probability)
+    probability: Vector  # (n_sources,), that each source is on
     noise: Vector  # (n_unknown,), the unknown noise rates
     log_likelihood: float
     hidden: Vector  # (2^n_sensors,), probability of every set of sensors being switched on by the sources
     cell_probability: Vector  # (n_cells,), of what was observed
 
-    @property
-    def probability(self) -> Vector:
-        """The probability that each source is on."""
-        return -np.expm1(-self.rate)
+
+SMALL_SETS, FEW, FEWER = 5, 10, 5  # candidates looked at closely: 10 of each size up to 5 sensors, 5 of each above
 
 
 class Surface:
     """The log-likelihood of counted rows over all OR mixtures of up to 20 sensors."""
 
-    def __init__(self, cells: Cells, noise: NoiseShape) -> None:
+    pace: ClassVar[Pace] = Pace()
+    last_pace: ClassVar[Pace] = Pace(tolerance=1e-9)  # of the refit whose numbers are reported
+
+    def __init__(self, cells: Cells, noise: NoiseShape, forbidden: Sets | None = None) -> None:
         self.cells = cells
         self.noise = noise
+        self.forbidden = np.empty(0, np.int64) if forbidden is None else forbidden  # sets that no source may contain
         self.work = 0.0  # a search on the lattice of so few sensors is never too long
 
     def at(self, sources: Sets, rate: Vector, noise: Vector) -> Point:
         """The point with its likelihood: n + m passes over the lattice for n sources and m sensors."""
-        hidden = np.empty(2**self.cells.n_sensors)
-        mix_sources(sources, -np.expm1(-rate), hidden)
-        probability = self.cells.read(self._shown(hidden, noise))
+        hidden, probability = np.empty(2**self.cells.n_sensors), -np.expm1(-rate)
+        mix_sources(sources, probability, hidden)
+        observed = self.cells.read(self._shown(hidden, noise))
         with np.errstate(divide="ignore"):
-            log_likelihood = float(self.cells.weights @ np.log(probability))
-        return Point(sources, rate, noise, log_likelihood, hidden, probability)
+            log_likelihood = float(self.cells.weights @ np.log(observed))
+        return Point(sources, rate, probability, noise, log_likelihood, hidden, observed)
 
     def _shown(self, hidden: Vector, noise: Vector) -> Vector:
         shown = hidden.copy()
@@ -165,6 +191,35 @@ class Surface:
         gradient = np.empty_like(point.hidden)
         candidate_gradient(point.hidden, self._by_hidden(point, self._by_shown(point)), gradient)
         return gradient
+
+    def steepest(self, point: Point) -> Sets:
+        """Sets whose rate should grow, the steepest of every size: large sets are steep but soon gain nothing more."""
+        slope = self.candidate_gradient(point)
+        slope[point.sources] = -np.inf
+        chosen = [np.empty(0, np.int64)]
+        for size, sets in enumerate(self._allowed_by_size, start=1):
+            how_many = FEW if size <= SMALL_SETS else FEWER
+            if sets.size > how_many:
+                sets = np.sort(sets[np.argpartition(-slope[sets], how_many - 1)[:how_many]])
+            chosen.append(sets[slope[sets] > 0])
+        return np.concatenate(chosen)
+
+    def allows(self, source: int) -> bool:
+        """Whether this set may be a source."""
+        return source != 0 and bool((source & self.forbidden != self.forbidden).all())
+
+    @cached_property
+    def _allowed_by_size(self) -> list[Sets]:
+        """The sets of 1, 2, ... sensors that may be sources."""
+        sets = np.arange(1, 2**self.cells.n_sensors)
+        for together in self.forbidden:
+            sets = sets[sets & together != together]
+        size = np.bitwise_count(sets)
+        return [sets[size == k] for k in range(1, int(size.max(initial=0)) + 1)]
+
+    def rising(self, point: Point, pool: Sets) -> Sets:
+        """Those of the pool that would gain something: without a rising slope there is no gain."""
+        return pool[self.candidate_gradient(point)[pool] > 0]
 
     def gradient(self, point: Point) -> Vector:
         """The slope by the rates of the point's own sources, then by the unknown noise: (n_parameters,)."""

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import packed, unpacked
 from bica.estimate.rows.explained import Explained
 from bica.estimate.rows.pool import (
     Column,
@@ -21,7 +20,7 @@ from bica.estimate.rows.pool import (
     joined,
     ranges,
 )
-from bica.kernels.bits import Words, pack_sparse
+from bica.kernels.bits import Words, pack_sparse, packed, unpacked
 from bica.kernels.rows.births import accept_columns, closure_areas, find_seeds, grow_columns
 from bica.kernels.rows.lists import Lists, turned
 from bica.threads import in_threads

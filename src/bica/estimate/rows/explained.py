@@ -106,7 +106,7 @@ class Explained:
 
     def score(self, cost: Cost) -> float:
         """The objective plus the code of the cells without sources, at the flip rate of all cells: compares noise."""
-        ones, observed, covered = self.table.ones(), self.table.times_seen(), self.coverage()
+        ones, observed, covered = self.table.ones(), self.table.times_observed(), self.coverage()
         n_wrong = float((ones - covered.ones + covered.zeros).sum())
         cell_weights = self.cell_weights.with_flip_rate(n_wrong / max(1.0, float(observed.sum())))
         flip_rate = cell_weights.false_alarm

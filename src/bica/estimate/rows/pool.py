@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from bica.data.chunks import all_observed
 from bica.data.patterns import PatternCounts
-from bica.kernels.bits import Words
+from bica.kernels.bits import Words, all_observed
 from bica.kernels.rows.gains import RowCells, Sources
 from bica.kernels.rows.lists import Lists, list_bits, taken, turned
 
@@ -73,7 +72,7 @@ class RowTable:
         """How often each sensor is on: (n_sensors,)."""
         return self.added_up(self.cells.ones)
 
-    def times_seen(self) -> NDArray[np.float64]:
+    def times_observed(self) -> NDArray[np.float64]:
         """In how many rows each sensor was observed: (n_sensors,)."""
         return self.n_samples - self.added_up(self.cells.gaps)
 

@@ -34,7 +34,7 @@ RAREST_LONE, MOST_FREQUENT_LONE = 1e-6, 0.999  # probability of a lone source
 def lone_sources(state: Explained, least: float, forbidden: Forbidden | None = None) -> RowPool:
     """A source for every sensor that, where no source covers it, is on clearly more often than false alarms explain."""
     table, cell_weights, covered = state.table, state.cell_weights, state.coverage()
-    free = np.maximum(table.times_seen() - covered.ones - covered.zeros, 0.0)
+    free = np.maximum(table.times_observed() - covered.ones - covered.zeros, 0.0)
     ones, expected = table.ones() - covered.ones, free * cell_weights.false_alarm
     z = (ones - expected) / np.sqrt(np.maximum(expected * (1 - cell_weights.false_alarm), LEAST_VARIANCE))
     clear = 0.5 * z**2 > 2 * np.log(table.n_sensors) + 0.5 * np.log(table.n_samples)

@@ -78,7 +78,7 @@ def _with_silent_lone(state: Explained, sources: Sources, swept: Sweep) -> tuple
     table, expected = state.table, swept.expected.copy()
     lone = np.flatnonzero(state.pool.widths == 1)
     sensor = state.pool.columns.items[state.pool.columns.start[lone]]
-    observed, ones = table.times_seen(), table.ones()
+    observed, ones = table.times_observed(), table.ones()
     free = (observed - ones - swept.covered_zeros)[sensor]
     missed = np.maximum(free, 0.0) / (1.0 + np.exp(-sources.silent[lone]))
     expected[lone] += missed

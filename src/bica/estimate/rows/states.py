@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import unpacked
 from bica.data.patterns import PatternCounts
-from bica.estimate.lattice.surface import NoiseShape
+from bica.estimate.lattice.surface import NoiseShape, Pace
+from bica.kernels.bits import unpacked
 from bica.kernels.rows.ratios import best_gains, ratios, wrong_cells
 from bica.kernels.rows.states import Errors, Limits, StateRows, States, StateSources, hidden_states
 
@@ -29,7 +30,8 @@ MOST_STATES = 1 << 15  # in a row; with 4096 gains were up to 35 off where many 
 QUICK = Limits(1e-3, 0.02, MOST_STATES, 1 << 21)  # for a search: off by a few units of log-likelihood
 CAREFUL = Limits(1e-4, 1.0, MOST_STATES, 1 << 23)  # for numbers that are reported: off by a few tenths
 IMPOSSIBLE = 1e-280  # what wrong cells cost at most: every logarithm is finite
-BUILDING, CLIMBING = 50.0, 100.0  # nanoseconds to make a state, and per row to find the best probability of a set
+BUILDING, VISITING = 50.0, 10.0  # nanoseconds to make a state, and to pass by one on the way
+CLIMBING = 100.0  # nanoseconds per row to find the best probability of a set
 AT_A_TIME = 512  # candidates whose ratios are in memory together
 
 
@@ -40,24 +42,20 @@ class StateCells:
     rows: StateRows
     weights: Vector  # (n_rows,)
     n_sensors: int
+    n_samples: float  # the weight of all rows
 
     @classmethod
     def of(cls, data: PatternCounts) -> StateCells:
         """The distinct rows of a table of up to 64 sensors."""
-        patterns, observed = (np.ascontiguousarray(words[:, 0]) for words in (data.patterns, data.seen()))
-        return cls(StateRows(patterns, observed), data.weights, data.n_sensors)
+        patterns, observed = (np.ascontiguousarray(words[:, 0]) for words in (data.patterns, data.observed_cells()))
+        return cls(StateRows(patterns, observed), data.weights, data.n_sensors, data.n_samples)
 
     def without(self, left_out: NDArray[np.bool_]) -> StateCells:
         """The same without some rows."""
-        rows = StateRows(self.rows.patterns[~left_out], self.rows.observed[~left_out])
-        return StateCells(rows, self.weights[~left_out], self.n_sensors)
+        rows, weights = StateRows(self.rows.patterns[~left_out], self.rows.observed[~left_out]), self.weights[~left_out]
+        return StateCells(rows, weights, self.n_sensors, float(weights.sum()))
 
-    @property
-    def n_samples(self) -> float:
-        """The weight of all rows."""
-        return float(self.weights.sum())
-
-    def times_seen(self) -> Vector:
+    def times_observed(self) -> Vector:
         """The weight of the rows in which each sensor was observed: (n_sensors,)."""
         seen: Vector = self.weights @ (self.ones + self.zeros)
         return seen
@@ -79,20 +77,19 @@ class RowPoint:
 
     sources: Sets  # (n_sources,), bit sets
     rate: Vector  # (n_sources,), -log(1 - probability)
+    probability: Vector  # (n_sources,), that each source is on
     noise: Vector  # (n_unknown,), the unknown noise rates
     log_likelihood: float
     states: States
     errors: Errors
     slopes: list[Matrix]  # empty, or the derivatives once they were asked for
 
-    @property
-    def probability(self) -> Vector:
-        """The probability that each source is on."""
-        return -np.expm1(-self.rate)
-
 
 class RowSurface:
     """The log-likelihood of counted rows over all OR mixtures of up to 64 sensors."""
+
+    pace: ClassVar[Pace] = Pace(tolerance=0.05, fresh=1, tries=4)  # lists make the likelihood a bit rough
+    last_pace: ClassVar[Pace] = Pace(tolerance=1e-3, fresh=1, tries=4)
 
     def __init__(self, cells: StateCells, noise: NoiseShape, limits: Limits = QUICK) -> None:
         self.cells = cells
@@ -106,11 +103,11 @@ class RowSurface:
         probability, errors = -np.expm1(-rate), error_costs(false_alarm, miss)
         model = StateSources(sources.view(np.uint64), probability / (1.0 - probability), float(np.exp(-rate.sum())))
         states = hidden_states(self.cells.rows, model, errors, self.limits)
-        self.work += BUILDING * states.starts[-1]
+        self.work += max(BUILDING * states.starts[-1], VISITING * states.n_visits)
         without_errors = self.cells.ones @ np.log1p(-miss) + self.cells.zeros @ np.log1p(-false_alarm)
         with np.errstate(divide="ignore"):  # no chance where there are too many states
             log_likelihood = float(self.cells.weights @ (np.log(states.chance) + without_errors))
-        return RowPoint(sources, rate, noise, log_likelihood, states, errors, [])
+        return RowPoint(sources, rate, probability, noise, log_likelihood, states, errors, [])
 
     def derivatives(self, point: RowPoint) -> Matrix:
         """Derivatives of the log chance of each row, by rates, then by unknown noise: (n_parameters, n_rows)."""
@@ -138,6 +135,10 @@ class RowSurface:
         """The slope by the rates of the point's own sources, then by the unknown noise: (n_parameters,)."""
         slope: Vector = self.derivatives(point) @ self.cells.weights
         return slope
+
+    def rising(self, point: RowPoint, pool: Sets) -> Sets:
+        """The whole pool: gains cost no more than slopes here."""
+        return pool
 
     def additions(self, point: RowPoint, candidates: Sets) -> tuple[Vector, Vector]:
         """How much each candidate alone would raise the log-likelihood, and its best probability."""

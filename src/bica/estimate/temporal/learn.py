@@ -46,7 +46,7 @@ def learn_in_time(
     raises the likelihood of all slots by more than its cost. If ``noise`` is None, one flip rate is estimated with the
     sources. A round takes about m² + n² passes over the rows for m sensors and n sources.
 
-    >>> from bica.data.chunks import packed
+    >>> from bica.kernels.bits import packed
     >>> from bica.simulate import markov_activity
     >>> truth = OrMixture([[1, 0], [1, 1], [0, 1]], [0.05, 0.05])
     >>> rows = truth.observe(markov_activity(truth.probability, 5, 4000, np.random.default_rng(1)))
@@ -65,7 +65,7 @@ def stays_in_time(model: OrMixture, words: Words, observed: Words | None = None)
     Where many sources are connected this is faster and rougher than ``learn_persistence``: it takes a few neighbours at
     a time, and at most the first 4096 slots.
 
-    >>> from bica.data.chunks import packed
+    >>> from bica.kernels.bits import packed
     >>> rows = np.tile([[0]] * 18 + [[1]] * 3, (50, 1)).astype(bool)
     >>> stays_in_time(OrMixture([[1]], [1 / 7], Noise.flips(0.01)), packed(rows)).round(1)
     array([3.])

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.estimate.costs import cost_by_size
+from bica.estimate.score import cost_by_size
 from bica.estimate.temporal.state import ChainedSources, TemporalState, Trial, source_of
 from bica.progress import report
 from bica.threads import in_threads

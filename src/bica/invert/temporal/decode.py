@@ -209,8 +209,8 @@ def _row_wise(model: OrMixture, rows: Rows) -> tuple[list[Course], NDArray[np.bo
 
     Rows that it cannot produce are treated as not observed.
     """
-    alone = decode(model, rows.words, rows.seen)
-    rows = Rows(rows.words, np.where(alone.feasible[:, None], rows.seen, np.uint64(0)))
+    alone = decode(model, rows.words, rows.observed)
+    rows = Rows(rows.words, np.where(alone.feasible[:, None], rows.observed, np.uint64(0)))
     courses = [
         Course(group, rows.of_sensors(group.sensors).cells(group.sensors.size), alone.activity[:, group.sources])
         for group in groups_of(model)

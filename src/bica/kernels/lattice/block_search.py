@@ -5,7 +5,7 @@ The program: over all sets S of allowed sources, beside the known ones, and thei
     score(S) = max_w L(S, w) - sum_{g in S} cost_g,
 
 where L is the exact log-likelihood of the block (``block_climb.py``) and cost_g is what a source of these sensors must
-gain. It is searched by the moves of ``estimate/lattice/search.py``, in this order, until none helps:
+gain. It is searched by the moves of ``estimate/search.py``, in this order, until none helps:
 
     add       the set g whose rate wants to grow from 0; dL/dw_g of *all* 2^m sets comes from one gradient, the steepest
               few of every size are forecast by their best probability with all else fixed, the best forecasts refitted;

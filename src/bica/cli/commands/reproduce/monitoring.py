@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bica.cli.commands.reproduce.runs import experiment_options, run_in_folder, write_figure
+from bica.cli.commands.reproduce import experiment_options, run_in_folder, write_figure
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -42,7 +42,7 @@ def monitoring(
     655 users on three channels, 5 to 21 sniffers that watch one channel each: with all users known, with users learned
     from six hours of zeros and ones, and with every sniffer on its busiest channel.
     """
-    from bica.cli.screen import print_json, screen_for
+    from bica.cli.screens import Screen, print_json
     from bica.experiments.campus import N_CAMPUSES, QUICK_CAMPUSES, QUICK_SIZES, SIZES, monitoring_plan
     from bica.experiments.campus_results import campus_chart, markdown_of_monitoring, monitoring_means
 
@@ -53,7 +53,7 @@ def monitoring(
     if as_json:
         print_json({"means": means})
         return
-    screen = screen_for()
+    screen = Screen()
     screen.print("active users monitored on average, and as a share of those with users known:")
     screen.print(_table(means))
 

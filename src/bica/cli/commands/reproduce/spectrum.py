@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from bica.cli.commands.reproduce.runs import experiment_options, run_in_folder, write_figure
+from bica.cli.commands.reproduce import experiment_options, run_in_folder, write_figure
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -41,7 +41,7 @@ def spectrum(
     Fields of 500 m x 500 m, 10,000 slots, 0, 2 and 5 % of the reports flipped: errors of the mixing and of the
     activity, against the number of users and of those that can be told apart.
     """
-    from bica.cli.screen import print_json, screen_for
+    from bica.cli.screens import Screen, print_json
     from bica.experiments import spectrum as experiment
     from bica.experiments.spectrum_results import (
         ROWS,
@@ -64,7 +64,7 @@ def spectrum(
     if as_json:
         print_json({"by_users": by_users, "by_distinct": by_distinct})
         return
-    screen = screen_for()
+    screen = Screen()
     screen.print("share of wrong cells in the mixing, by the number of users:")
     screen.print(_table([row for row in by_users if row["measure"] == "hamming_distance"]))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bica.cli.failures import INTERRUPTED
+from bica.cli.app import INTERRUPTED
 from bica.cli.options import force_option, json_option, output_option, rate, refuse_two_answers
 
 
@@ -34,10 +34,10 @@ def fit(table: str, output: str | None, noise: float | None, force: bool, as_jso
     refuse_two_answers(as_json, output)
 
     from bica.applications.spectrum import learn_users
-    from bica.cli.options import check_outputs
-    from bica.cli.screen import note, waiting
+    from bica.cli.screens import note, waiting
     from bica.cli.screens.model import give_model
     from bica.model.noise import Noise
+    from bica.output import check_outputs
     from bica.pipeline import read_in_order
 
     check_outputs(force, output)

@@ -54,9 +54,10 @@ def map(  # noqa: A001 (the command's name)
     """
     from bica.applications.spectrum.field_files import read_field
     from bica.applications.spectrum.placing import PlacedUsers
-    from bica.cli.options import check_outputs, read_model
-    from bica.cli.screen import print_json, screen_for, waiting
+    from bica.cli.options import read_model
+    from bica.cli.screens import Screen, print_json, waiting
     from bica.model.or_mixture import OrMixture
+    from bica.output import check_outputs
 
     check_outputs(force, output)
     document = read_model(model)
@@ -68,7 +69,7 @@ def map(  # noqa: A001 (the command's name)
     if as_json:
         print_json({"radius": placed.field.propagation.radius, "users": _records(placed)})
         return
-    screen = screen_for()
+    screen = Screen()
     screen.print(f"users are heard within {placed.field.propagation.radius:.0f} m")
     screen.print(_table(placed))
 
@@ -83,8 +84,8 @@ def _activity(placed: PlacedUsers, document: ModelDocument, table: str) -> NDArr
     slots = read_in_order(table)
     if slots.sensors != placed.model.sensors:
         raise DataError(f"{table} has other columns than the model; give the table from which it was learned")
-    stays = stays_in_time(placed.model, slots.words, slots.seen)
-    return decode_in_time(placed.model, slots.words, slots.seen, persistence=stays).activity
+    stays = stays_in_time(placed.model, slots.words, slots.observed)
+    return decode_in_time(placed.model, slots.words, slots.observed, persistence=stays).activity
 
 
 def _draw(placed: PlacedUsers, activity: NDArray[np.bool_] | None, first: int, output: str, force: bool) -> None:

@@ -69,10 +69,10 @@ def simulate(
 
     from bica.applications.spectrum import draw_survey, random_field, random_traffic
     from bica.applications.spectrum.field_files import field_text
-    from bica.cli.options import check_outputs, write_file
-    from bica.cli.screen import waiting
+    from bica.cli.screens import waiting
     from bica.data.writers import check_table_names, table_bytes
     from bica.model.files import document_text
+    from bica.output import check_outputs, write_output
 
     check_table_names(output, activity)
     check_outputs(force, output, truth, activity, field_file)
@@ -89,13 +89,13 @@ def simulate(
         if field_file is not None:
             files[field_file] = field_text(field, survey.traffic)
     for path, content in files.items():
-        write_file(path, content, force)
+        write_output(path, content, force)
     _show(survey, {"table": output, "field": field_file, "truth": truth, "activity": activity}, as_json=as_json)
 
 
 def _show(survey: Survey, files: dict[str, str | None], *, as_json: bool) -> None:
     """Print what was made, and where it is."""
-    from bica.cli.screen import print_json, screen_for
+    from bica.cli.screens import Screen, print_json
     from bica.text import harmless
 
     n_users, n_sources = survey.field.n_users, survey.problem.model.n_sources
@@ -105,7 +105,7 @@ def _show(survey: Survey, files: dict[str, str | None], *, as_json: bool) -> Non
         counts = {"n_users": n_users, "n_heard": n_heard, "n_sources": n_sources, "radius": radius}
         print_json({"n_samples": survey.problem.n_samples, **counts, **files})
         return
-    screen = screen_for("-" if "-" in files.values() else None)
+    screen = Screen("-" if "-" in files.values() else None)
     screen.print(
         f"{survey.problem.n_samples} slots of {len(survey.field.monitors)} monitors; users reach {radius:.0f} m"
     )

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from bica.estimate.costs import TYPICAL_RATE, evidence_correction, log_prior
-from bica.estimate.lattice.refit import BetaPrior, refit
-from bica.estimate.lattice.surface import NoiseShape
+from bica.estimate.lattice.surface import NoiseShape, Pace
+from bica.estimate.score import TYPICAL_RATE, BetaPrior, evidence_correction, log_prior, refit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from tests.estimate.lattice.surfaces import surface_of
@@ -19,7 +18,7 @@ NONE = np.empty(0)
 def log_evidence(surface, sources):
     """The log-likelihood at its top, with the correction, without half a log of the rows for each rate."""
     start = surface.at(sources, np.full(sources.size, 0.3), NONE)
-    fit = refit(surface, start, np.ones(sources.size, dtype=bool), BetaPrior(), tolerance=1e-9, exact=True)
+    fit = refit(surface, start, np.ones(sources.size, dtype=bool), BetaPrior(), pace=Pace(tolerance=1e-9), exact=True)
     rows = surface.cells.n_samples
     correction = evidence_correction(fit.information, fit.point.rate, rows)
     return fit.point.log_likelihood + correction - 0.5 * sources.size * math.log(rows)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bica.kernels.captures.packets import NO_TIME, count_steps_back
+from bica.kernels.captures import NO_TIME, count_steps_back
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-5, 5)), max_size=30), st.integers(0, 30))

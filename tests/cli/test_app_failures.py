@@ -10,7 +10,7 @@ import click
 import pytest
 
 from bica import errors
-from bica.cli.failures import plain_errors
+from bica.cli.app import plain_errors
 from tests.cli.conftest import shell, write_model
 
 CODES = {
@@ -184,7 +184,7 @@ def test_a_request_to_end_leaves_neither_drafts_nor_temporary_folders(tmp_path, 
 def test_a_request_to_end_is_no_ctrl_c_to_which_a_fit_answers_with_what_it_has(tmp_path):
     """Also where the engine turns every signal into an error of its own."""
     script = (
-        "import os, signal, sys, duckdb\nfrom bica.cli.failures import plain_errors\n"
+        "import os, signal, sys, duckdb\nfrom bica.cli.app import plain_errors\n"
         "from bica.data.readers.engine import connection, ctrl_c_passing\n"
         "import threading\nthreading.Timer(1, os.kill, (os.getpid(), signal.SIGTERM)).start()\n"
         "with plain_errors(), connection() as engine, ctrl_c_passing():\n"

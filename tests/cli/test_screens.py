@@ -1,12 +1,13 @@
 """Long work shows how far it is; short work stays quiet."""
 
 import io
+import sys
 import time
 
 import pytest
 
-from bica.cli import screen as module
-from bica.cli.screen import Screen, waiting
+from bica.cli import screens as module
+from bica.cli.screens import waiting
 from bica.kernels import compiled
 from bica.progress import tracked
 
@@ -33,7 +34,7 @@ def stream_of(monkeypatch):
 
     def made(*, terminal: bool, patience: float) -> Stream:
         stream = Stream(terminal)
-        monkeypatch.setattr(module, "notes", lambda: Screen(stream))
+        monkeypatch.setattr(sys, "stderr", stream)
         monkeypatch.setattr(module, "PATIENCE", patience)
         return stream
 

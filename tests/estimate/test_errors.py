@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from bica.data.patterns import PatternCounts
-from bica.estimate.lattice.errors import covariance_of, standard_errors
-from bica.estimate.lattice.learn import LatticeTask
-from bica.estimate.lattice.refit import BetaPrior, refit
-from bica.estimate.lattice.surface import Cells, NoiseShape, Surface
+from bica.estimate.errors import covariance_of, standard_errors
+from bica.estimate.lattice.learn import first_search, lattice_task
+from bica.estimate.lattice.surface import Cells, NoiseShape, Pace, Surface
 from bica.estimate.likelihood import Likelihood
+from bica.estimate.noise import FLIPS
+from bica.estimate.score import BetaPrior, refit
 from bica.estimate.settings import KnownSource, Varying
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -28,7 +29,7 @@ def expected_counts(model: OrMixture, n_samples: float) -> PatternCounts:
 def fitted(data: PatternCounts, noise: float = 0.05, free=(True, True, True), prior=None):
     surface = Surface(Cells.of(data), NoiseShape.shared_flips(data.n_sensors, 1e-9))
     start = surface.at(SOURCES, -np.log1p(-TRUTH.probability), np.array([noise]))
-    return surface, refit(surface, start, np.array(free), prior or BetaPrior(), tolerance=1e-12, exact=True)
+    return surface, refit(surface, start, np.array(free), prior or BetaPrior(), pace=Pace(tolerance=1e-12), exact=True)
 
 
 def second_derivatives(surface, point, step=1e-6):
@@ -57,7 +58,6 @@ def test_four_times_the_rows_halve_the_errors():
     few, many = (standard_errors(*fitted(expected_counts(TRUTH, n))) for n in (1000, 4000))
     np.testing.assert_allclose(few.probability, 2 * many.probability, rtol=1e-6)
     np.testing.assert_allclose(few.noise, 2 * many.noise, rtol=1e-6)
-    assert few.mean_noise == few.noise[0]
 
 
 def test_unknown_noise_makes_the_errors_larger_than_known_noise():
@@ -91,14 +91,13 @@ def test_a_prior_counts_as_information():
     assert (told < standard_errors(*fitted(data)).probability).all()
 
 
-def test_the_mean_of_several_rates_has_the_error_of_a_mean():
+def test_several_rates_have_an_error_each():
     data = expected_counts(TRUTH, 5000)
-    surface = Surface(Cells.of(data), NoiseShape.own_flips(4, 1e-9))
-    start = surface.at(SOURCES, -np.log1p(-TRUTH.probability), np.full(4, 0.05))
-    fit = refit(surface, start, np.ones(3, dtype=bool), BetaPrior(), tolerance=1e-12, exact=True)
+    surface = Surface(Cells.of(data), NoiseShape.two_rates(4, 1e-9))
+    start = surface.at(SOURCES, -np.log1p(-TRUTH.probability), np.full(2, 0.05))
+    fit = refit(surface, start, np.ones(3, dtype=bool), BetaPrior(), pace=Pace(tolerance=1e-12), exact=True)
     errors = standard_errors(surface, fit)
     covariance = np.linalg.inv(fit.information)[3:, 3:]
-    assert errors.mean_noise == pytest.approx(np.sqrt(covariance.sum()) / 4, rel=1e-6)
     np.testing.assert_allclose(errors.noise, np.sqrt(np.diag(covariance)), rtol=1e-6)
 
 
@@ -137,25 +136,25 @@ class TestNoiseReport:
         assert self.report(TRUTH, noise=Noise.flips(0.05)) == {"estimated": False}
 
     def test_every_sensor_has_its_own_interval_on_request(self):
-        told = self.report(TRUTH, 20_000, noise="per-sensor")
-        each = told["sensors"]
-        assert told["flip_rate"] == pytest.approx(np.mean(each["flip_rate"]))
-        assert len(each["interval"]) == len(each["error"]) == 4
-        assert all(low <= rate <= high for rate, (low, high) in zip(each["flip_rate"], each["interval"], strict=True))
+        report = self.report(TRUTH, 20_000, noise="per-sensor")
+        assert report["n_unknown"] == 8
+        for each in (report["false_alarm"], report["miss"]):
+            assert len(each["interval"]) == len(each["error"]) == 4
+            assert all(low <= rate <= high for rate, (low, high) in zip(each["rate"], each["interval"], strict=True))
 
     def test_other_sets_of_sources_that_do_as_well_widen_it(self):
         data = PatternCounts.of(TRUTH.sample(4000, RNG(1)))
-        task = LatticeTask.of(Varying.of(data, (), ()), Likelihood())
-        search = task.first_search()
+        task = lattice_task(Varying.of(data, (), ()), Likelihood())
+        search = first_search(task)
         search.run()
-        plain = task.result(search, True).diagnostics["noise"]
+        plain = task.result(search, FLIPS, interrupted=False).diagnostics["noise"]
         search.visited += [(search.best.score - 2.9, 0.2), (search.best.score - 3.1, 0.3)]
-        wide = task.result(search, True).diagnostics["noise"]
+        wide = task.result(search, FLIPS, interrupted=False).diagnostics["noise"]
         assert wide["interval"][0] == plain["interval"][0]
         assert 0.2 < wide["interval"][1] < 0.25
         assert (wide["flip_rate"], wide["error"]) == (plain["flip_rate"], plain["error"])
         search.visited.append((search.best.score, 1e-6))  # a rate that is small against the error
-        widest = task.result(search, True).diagnostics["noise"]
+        widest = task.result(search, FLIPS, interrupted=False).diagnostics["noise"]
         assert 0.0 <= widest["interval"][0] < plain["interval"][0]
         assert widest["interval"][1] == wide["interval"][1]
 

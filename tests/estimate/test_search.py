@@ -1,5 +1,6 @@
 """The search over sets of sources: the best of all on tiny problems, real networks, what it must leave alone."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -8,16 +9,15 @@ import pytest
 from bica import Likelihood
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning
-from bica.estimate import row_search
-from bica.estimate.costs import source_cost
-from bica.estimate.lattice.learn import LatticeTask
-from bica.estimate.lattice.search import Start
+from bica.estimate import search
+from bica.estimate.lattice.learn import first_search, lattice_task
 from bica.estimate.lattice.surface import Cells, NoiseShape, Surface
-from bica.estimate.row_search import SearchTask, SourceSearch, add, drop
 from bica.estimate.rows import learn
-from bica.estimate.rows.learn import RowTask, sets_of
+from bica.estimate.rows.learn import first_shape, row_task
 from bica.estimate.rows.states import RowSurface, StateCells
-from bica.estimate.settings import Settings, Varying
+from bica.estimate.score import Scale, cost_by_size
+from bica.estimate.search import BY_GAIN, BY_SLOPE, SearchTask, SourceSearch, Start, add_several, drop
+from bica.estimate.settings import Settings, Varying, as_sets
 from bica.kernels.rows.states import Limits
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -77,7 +77,7 @@ class TestTinyProblems:
 
     N_TABLES = 6
 
-    def task(self, seed, surface_of):
+    def task(self, seed, surface_of, moves=BY_GAIN):
         rng = np.random.default_rng(seed)
         sources = [[i for i in range(3) if s >> i & 1] for s in rng.choice(np.arange(1, 8), 3, replace=False)]
         mixing = np.array([[i in s for s in sources] for i in range(3)])
@@ -85,17 +85,19 @@ class TestTinyProblems:
         data = PatternCounts.of(truth.sample(600, rng))
         every = np.arange(1, 8)
         surface = surface_of(data, NoiseShape.shared_flips(3, 1e-6))
-        return SearchTask(surface, source_cost(3, 600), lambda sets: sets > 0, lambda _: every, {})
+        return SearchTask(Scale(surface, cost_by_size(3, 600, 3)), moves, every)
 
     def start(self, sources=()):
         n = len(sources)
         return Start(np.array(sources, np.int64), np.full(n, 0.1), np.ones(n, dtype=bool), np.array([0.1]))
 
-    @pytest.mark.parametrize("surface_of", [on_lattice, on_rows])
-    def test_the_best_of_all_structures_is_found_in_five_of_six(self, surface_of):
+    @pytest.mark.parametrize(
+        ("surface_of", "moves"), [(on_lattice, BY_GAIN), (on_rows, BY_GAIN), (on_lattice, BY_SLOPE)]
+    )
+    def test_the_best_of_all_structures_is_found_in_five_of_six(self, surface_of, moves):
         reached = 0
         for seed in range(self.N_TABLES):
-            task = self.task(seed, surface_of)
+            task = self.task(seed, surface_of, moves)
             structures = [chosen for n in range(8) for chosen in combinations(range(1, 8), n)]
             best = max(SourceSearch(task, self.start(chosen)).best.score for chosen in structures)
             found = SourceSearch(task, self.start()).run().score
@@ -103,14 +105,13 @@ class TestTinyProblems:
         assert reached >= 5
 
     def test_moves_are_a_list_to_choose_from(self):
-        task = self.task(0, on_lattice)
         everything = self.start(range(1, 8))
-        nothing_tried = SourceSearch(task, everything, moves=())
+        nothing_tried = SourceSearch(self.task(0, on_lattice, ()), everything)
         assert nothing_tried.run() is nothing_tried.best
-        dropped = SourceSearch(task, everything, moves=(drop,)).run()
+        dropped = SourceSearch(self.task(0, on_lattice, (drop,)), everything).run()
         assert dropped.score > nothing_tried.best.score
         assert set(dropped.fit.point.sources.tolist()) < set(nothing_tried.best.fit.point.sources.tolist())
-        grown = SourceSearch(task, self.start(), moves=(add,)).run()
+        grown = SourceSearch(self.task(0, on_lattice, (add_several,)), self.start()).run()
         assert grown.fit.point.sources.size > 0
 
 
@@ -118,12 +119,11 @@ def test_gain_finds_what_slope_does_not():
     """A source of four sensors that is not among the steepest of its size, in a real network of ten sensors."""
     truth, rng = network(GARR200212, 0.02, 1)
     data = PatternCounts.of(truth.sample(5000, rng))
-    task = LatticeTask.of(Varying.of(data, (), ()), Settings())
-    by_slope = task.first_search()
+    by_gain = first_search(lattice_task(Varying.of(data, (), ()), Settings()))
+    by_slope = SourceSearch(replace(by_gain.task, moves=BY_SLOPE), by_gain.start)
     by_slope.run()
-    by_gain = task.closer_look(by_slope)
     by_gain.run()
-    true = set(sets_of([tuple(s) for s in GARR200212]).tolist())
+    true = set(as_sets(GARR200212).tolist())
     assert len(true - set(by_slope.best.fit.point.sources.tolist())) == 1
     assert set(by_gain.best.fit.point.sources.tolist()) == true
     assert by_gain.best.score > by_slope.best.score + 10
@@ -187,13 +187,14 @@ class TestManySensors:
         monkeypatch.setattr(learn, "QUICK", limits)
         monkeypatch.setattr(learn, "BRIEF", limits)
         data = PatternCounts.of(rows)
-        task = RowTask(Varying.of(data, (), ()), Settings(), StateCells.of(data))
-        start = Start(sets_of(sorted(columns(truth))), np.full(15, 0.05), np.ones(15, dtype=bool), np.array([0.01]))
-        search = task.search(start, limits)
+        table, settings = Varying.of(data, (), ()), Settings()
+        shape = first_shape(table, settings)
+        start = Start(as_sets(sorted(columns(truth))), np.full(15, 0.05), np.ones(15, dtype=bool), np.array([0.01]))
+        search = row_task(table, settings, start, shape, limits).search(shape, start)
         assert search.surface.cells.weights.size < data.weights.size
         assert columns(learned(rows).model) == columns(truth)
         monkeypatch.setattr(learn, "MOST_CUT", 0.0)
-        assert task.search(start, limits) is None
+        assert row_task(table, settings, start, shape, limits) is None
 
     def test_order_of_rows_and_threads_change_nothing(self):
         _, rows = karen()
@@ -206,7 +207,7 @@ class TestManySensors:
         def interrupt(*_):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(row_search, "report", interrupt)  # the learner before it reports, too
+        monkeypatch.setattr(search, "report", interrupt)  # the learner before it reports, too
         with pytest.warns(BicaWarning, match="best model so far"):
             fit = learned(rows)
         assert not fit.converged

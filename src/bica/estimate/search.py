@@ -1,0 +1,379 @@
+"""Which sources there are: one search over sets of sources, whatever the likelihood stands on.
+
+The score of a set is its log-likelihood minus the cost of its sources, corrected by how well the rows tell their rates
+(``score.py``). That takes a refit; until then the correction of the best so far serves as a forecast.
+
+The search goes through a list of moves, each a function that tries to better the best, and starts over after every
+success. A move asks three things of a likelihood: what candidates would gain (``additions``), the best rates of some
+sources (``refit``) and their information. Nothing is random.
+
+Without a better start, the search begins with no source at all, where noise alone explains every row, so the noise
+comes down from the high side as sources are added. A start with almost no noise would explain every odd row by a source
+of its own and never drop it again.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.estimate.score import Found, Scale
+from bica.progress import report
+
+Sets = NDArray[np.int64]  # bit sets of up to 64 sensors
+Vector = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+MOST_ROWS = 1000  # distinct rows that are candidates themselves
+FREQUENT_ROWS = 250  # rows whose intersections are looked at
+MOST_SHARED = 1000  # intersections that are candidates
+
+
+def from_rows(patterns: Sets, weights: Vector, n_sensors: int) -> Sets:
+    """The most frequent rows, what two of them share, and single sensors.
+
+    >>> from_rows(np.array([0, 3, 6]), np.array([5.0, 2.0, 1.0]), 3).tolist()
+    [1, 2, 3, 4, 6]
+    """
+    frequent = patterns[np.argsort(-weights, kind="stable")]
+    frequent = frequent[frequent != 0]
+    return np.unique(np.concatenate([frequent[:MOST_ROWS], _shared(frequent[:FREQUENT_ROWS]), single(n_sensors)]))
+
+
+def _shared(rows: Sets) -> Sets:
+    """The intersections of pairs of rows that come up most often."""
+    both = (rows[:, None] & rows)[np.triu_indices(rows.size, 1)]
+    shared, times = np.unique(both[both != 0], return_counts=True)
+    return shared[np.argsort(-times, kind="stable")[:MOST_SHARED]]
+
+
+def single(n_sensors: int) -> Sets:
+    """Every sensor alone."""
+    return np.int64(1) << np.arange(n_sensors)
+
+
+def relatives_of(source: np.int64, others: Sets, n_sensors: int) -> Sets:
+    """One sensor more or less; union, intersection and difference with the other sources.
+
+    >>> relatives_of(np.int64(3), np.array([6]), 3).tolist()
+    [2, 1, 7, 7, 2, 1]
+    """
+    return np.concatenate([source ^ single(n_sensors), source | others, source & others, source & ~others])
+
+
+def relatives(sources: Sets, n_sensors: int) -> Sets:
+    """The relatives of all sources."""
+    related = [relatives_of(source, sources, n_sensors) for source in sources]
+    return np.unique(np.concatenate([np.empty(0, np.int64), *related]))
+
+
+TRIED = 3  # candidates that are refitted in one move
+SHORTLIST = 150  # candidates that are looked at again after each addition
+HOPELESS = 10.0  # nats: a forecast this far below the best score is not tried
+IN_DOUBT = 30.0  # nats: a source whose loss costs more log-likelihood than this is there
+RIDGE, LEAST_RIDGE = 1e-9, 1e-12  # added to the information, as a share of its trace and at least: it can be inverted
+SMALL, FEW_SOURCES = 12, 24  # sensors and sources up to which exchanging two sources at once is cheap
+FEW_FOUND = 2  # unknown sources up to which more are added even if one alone does not pay
+BETTER = 1e-6  # nats: a smaller rise of the score is rounding
+NOTABLE = 2.5  # nats that a closer look must find: some of a thousand more sets offer less by chance
+
+
+class SearchSurface(Protocol):
+    """A likelihood as a search sees it: ``lattice/surface.py`` and ``rows/states.py`` are two."""
+
+    cells: Any  # with n_sensors, n_samples and weights
+    noise: Any  # which noise rates are unknown
+    work: float  # done so far, in nanoseconds or so; 0 where it is never too much
+
+    def at(self, sources: Sets, rate: Vector, noise: Vector) -> Any:
+        """A point with these sources, rates and noise, and its ``log_likelihood``."""
+
+    def additions(self, point: Any, candidates: Sets) -> tuple[Vector, Vector]:
+        """How much each candidate alone would raise the log-likelihood, and its best probability."""
+
+    def rising(self, point: Any, pool: Sets) -> Sets:
+        """Those of the pool that may gain something."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """Where to start: known sources first, which always stay."""
+
+    sources: Sets
+    rate: Vector
+    free: Flags  # whether each rate is to be estimated
+    noise: Vector  # the unknown noise rates
+    n_known: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchTask:
+    """What is searched, and how."""
+
+    scale: Scale  # by which sets of sources are compared; its surface is a ``SearchSurface``
+    moves: Sequence[Move]
+    pool: Sets  # candidates for moves that look at many
+    forbidden: Sequence[int] = ()  # bit sets that no unknown source may contain
+    better: float = BETTER  # nats: a smaller rise of the score is none
+    exact: bool = False  # whether a new best is refitted to the last digit, so that the way to it does not matter
+    most_work: float = np.inf  # after which the best so far is the answer: counted, not timed, so that it is the same
+
+
+class SourceSearch:
+    """The best set of sources so far, and what every move needs."""
+
+    def __init__(self, task: SearchTask, start: Start) -> None:
+        self.task, self.start = task, start
+        self.surface: SearchSurface = task.scale.surface
+        self.better = task.better
+        self.n_known = start.n_known  # the first sources, which stay whatever happens
+        self.turn = 0  # whose turn it is to be exchanged
+        first = self.surface.at(start.sources, start.rate, start.noise)
+        self.best = task.scale.best(first, start.free, start.n_known, exact=task.exact)
+        self.visited = [_visit(self.best)]  # score and mean noise of every set of sources refitted
+
+    def run(self, moves: Sequence[Move] | None = None) -> Found:
+        """Move until nothing helps, with all moves or only these; ``best`` holds the best so far at any time."""
+        moves = self.task.moves if moves is None else moves
+        while any(move(self) for move in moves) and not self.is_spent:
+            self.report()
+        return self.best
+
+    def branch(self, best: Found | None = None, better: float | None = None) -> SourceSearch:
+        """The same search from another set of sources on, or with another idea of what is better."""
+        other = copy.copy(self)
+        other.best = self.best if best is None else best
+        other.better = self.better if better is None else better
+        return other
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether all the work that was allowed is done."""
+        return self.surface.work >= self.task.most_work
+
+    def report(self) -> None:
+        """Tell whoever listens how many sources there are; this is where Ctrl-C in a listener arrives."""
+        report("sources", self.best.fit.point.sources.size, None)
+
+    def refitted(self, start: Any, free: Flags, *, promptly: bool = True) -> Found:
+        """With its best rates; promptly given up where it cannot better the best."""
+        scale = self.task.scale
+        if promptly:
+            found = scale.best_above(self.best, start, free, self.n_known)
+        else:
+            found = scale.best(start, free, self.n_known)
+        if self.task.exact and found.score > self.best.score:
+            found = scale.best(found.fit.point, found.fit.free, self.n_known, exact=True)
+        self.visited.append(_visit(found))
+        return found
+
+    def improves(self, found: Found) -> bool:
+        """Whether this is the best so far; if so, it is kept."""
+        if not found.score > self.best.score + self.better:
+            return False
+        self.best = found
+        return True
+
+    def forecast(self, point: Any, free: Flags, candidates: Sets) -> tuple[Vector, Vector]:
+        """The score with each candidate added, before a refit, and the candidate's probability."""
+        scale = self.task.scale
+        gain, probability = self.surface.additions(point, candidates)
+        here = scale.plain_score(point, free, self.n_known) + self.best.correction
+        return here + gain - scale.cost_of(candidates), probability
+
+    def promising(self, point: Any, free: Flags, candidates: Sets, bar: float) -> Iterator[tuple[Any, Flags]]:
+        """The point with one source more: the few candidates that promise most, if their forecast is above ``bar``."""
+        if not candidates.size:
+            return
+        forecast, probability = self.forecast(point, free, candidates)
+        for place in np.argsort(-forecast, kind="stable")[:TRIED]:
+            if forecast[place] < bar or not 0 < probability[place] < 1:
+                return
+            sources = np.append(point.sources, candidates[place])
+            rate = np.append(point.rate, -np.log1p(-probability[place]))
+            start = self.surface.at(sources, rate, point.noise)
+            if np.isfinite(start.log_likelihood):
+                yield start, np.append(free, True)
+
+    def add_one_of(self, point: Any, free: Flags, candidates: Sets) -> bool:
+        """Try the candidates that promise most; the first that makes a new best is kept."""
+        tried = self.promising(point, free, candidates, self.best.score - HOPELESS)
+        return any(self.improves(self.refitted(*start)) for start in tried)
+
+    def without(self, places: Sequence[int]) -> tuple[Any, Flags] | None:
+        """The best so far without some sources, other rates unchanged; None if some row is impossible then."""
+        point = self.best.fit.point
+        kept = np.ones(point.sources.size, dtype=bool)
+        kept[places] = False
+        rest = self.surface.at(point.sources[kept], point.rate[kept], point.noise)
+        return (rest, self.best.fit.free[kept]) if np.isfinite(rest.log_likelihood) else None
+
+    def new(self, candidates: Sets) -> Sets:
+        """Those that may be a source and are none yet."""
+        absent: Sets = np.setdiff1d(candidates, self.best.fit.point.sources)
+        absent = absent[np.bitwise_count(absent.view(np.uint64)) >= self.surface.noise.least_sensors]
+        for together in self.task.forbidden:
+            absent = absent[absent & together != together]
+        return absent
+
+    def loss(self) -> Vector:
+        """What dropping each source would cost in log-likelihood, by Wald's approximation; never for known ones.
+
+        A prior may hold a rate far from what the rows suggest; then the loss without refitting is the better guess.
+        """
+        fit = self.best.fit
+        ridge = (RIDGE * np.trace(fit.information) + LEAST_RIDGE) * np.eye(len(fit.information))
+        spread = np.diag(np.linalg.inv(fit.information + ridge))[: fit.point.rate.size]
+        loss: Vector = 0.5 * fit.point.rate**2 / spread
+        if self.task.scale.prior.n_rows:
+            loss = np.minimum(loss, self._loss_at_once())
+        loss[: self.n_known] = np.inf
+        return loss
+
+    def _loss_at_once(self) -> Vector:
+        prior, loss = self.task.scale.prior, np.full(self.best.fit.point.rate.size, np.inf)
+        for place in range(loss.size):
+            rest = self.without([place])
+            if rest is not None:
+                left = rest[0].log_likelihood + prior.log_density(rest[0].rate[rest[1]])
+                loss[place] = self.best.fit.objective - left
+        return loss
+
+
+def _visit(found: Found) -> tuple[float, float]:
+    noise = found.fit.point.noise
+    return found.score, float(np.mean(noise)) if noise.size else 0.0
+
+
+Move = Callable[[SourceSearch], bool]
+Look = Callable[[SourceSearch, Any], Sets]  # where to look for candidates for an addition to a point
+
+
+def steep(search: SourceSearch, point: Any) -> Sets:
+    """The sets with the steepest slope: cheap on a lattice, but a poor guide where sources overlap much."""
+    candidates: Sets = search.task.scale.surface.steepest(point)
+    return candidates
+
+
+def wide(search: SourceSearch, point: Any) -> Sets:
+    """The whole pool, to be compared by gain: a missed source was 154th of 3300 by slope and second by gain."""
+    return search.surface.rising(point, search.task.pool)
+
+
+def add(search: SourceSearch) -> bool:
+    """Add the steepest source that pays for itself."""
+    fit = search.best.fit
+    return search.add_one_of(fit.point, fit.free, search.new(steep(search, fit.point)))
+
+
+def add_several(search: SourceSearch) -> bool:
+    """Add the sources that pay best, one after another, from the pool and the relatives of present sources.
+
+    All candidates are looked at once, then a shortlist after each addition.
+    """
+    fit = search.best.fit
+    related = relatives(fit.point.sources, search.surface.cells.n_sensors)
+    shortlist = search.new(np.concatenate([wide(search, fit.point), related]))
+    if shortlist.size > SHORTLIST:
+        forecast, _ = search.forecast(fit.point, fit.free, shortlist)
+        shortlist = shortlist[np.argsort(-forecast, kind="stable")[:SHORTLIST]]
+    improved = False
+    while not search.is_spent and search.add_one_of(search.best.fit.point, search.best.fit.free, shortlist):
+        improved = True
+        while drop(search):
+            pass
+        search.report()
+        shortlist = search.new(shortlist)
+    return improved
+
+
+def add_regardless(search: SourceSearch) -> bool:
+    """With few sources, add more even if one alone does not pay: high noise falls only when most are there."""
+    found = search.best
+    if found.fit.point.sources.size > search.n_known + FEW_FOUND:
+        return False
+    for _ in range(search.surface.cells.n_sensors):
+        point, free = found.fit.point, found.fit.free
+        candidates = search.branch(found).new(steep(search, point))
+        best_one = next(search.promising(point, free, candidates, -np.inf), None)
+        if best_one is None:
+            return False
+        found = search.refitted(*best_one, promptly=False)
+        if search.improves(found):
+            return True
+    return False
+
+
+def drop(search: SourceSearch) -> bool:
+    """Drop one source: the one that loses least by the curvature, refitted before it is compared."""
+    forecast = search.loss()
+    forecast[search.n_known :] -= search.task.scale.cost_of(search.best.fit.point.sources[search.n_known :])
+    for place in np.argsort(forecast, kind="stable")[:TRIED].tolist():
+        if forecast[place] > HOPELESS:
+            return False
+        rest = search.without([place])
+        if rest is not None and search.improves(search.refitted(*rest)):
+            return True
+    return False
+
+
+def exchange(search: SourceSearch, look: Look = wide) -> bool:
+    """Replace a source by a relative of it or, where it is in doubt, by what its absence suggests."""
+    point, doubtful = search.best.fit.point, search.loss() < IN_DOUBT
+    for place in np.roll(np.arange(search.n_known, point.sources.size), -search.turn).tolist():  # who waits longest
+        rest = None if search.is_spent else search.without([place])
+        if rest is None:
+            continue
+        candidates = relatives_of(point.sources[place], rest[0].sources, search.surface.cells.n_sensors)
+        if doubtful[place]:
+            candidates = np.concatenate([candidates, look(search, rest[0])])
+        if search.add_one_of(*rest, search.new(candidates)):
+            search.turn = place - search.n_known
+            return True
+    return False
+
+
+def exchange_for_steep(search: SourceSearch) -> bool:
+    """The same, where only steep sets are candidates beside the relatives."""
+    return exchange(search, steep)
+
+
+def exchange_two(search: SourceSearch) -> bool:
+    """Replace two overlapping sources, one of them in doubt, by another one, then add what still pays."""
+    point, loss = search.best.fit.point, search.loss()
+    if search.surface.cells.n_sensors > SMALL or point.sources.size > FEW_SOURCES:
+        return False
+    for pair in _overlapping(point.sources, search.n_known):
+        rest = search.without(pair) if loss[pair].min() < IN_DOUBT else None
+        if rest is None:
+            continue
+        bar = search.best.score - loss[pair].max() - HOPELESS
+        for start in search.promising(*rest, search.new(steep(search, rest[0])), bar):
+            other = search.branch(search.refitted(*start, promptly=False))
+            while add(other):
+                pass
+            if search.improves(other.best):
+                return True
+    return False
+
+
+def _overlapping(sources: Sets, first: int) -> Iterator[list[int]]:
+    for one in range(first, sources.size):
+        for other in range(first, one):
+            if sources[one] & sources[other]:
+                yield [one, other]
+
+
+def look_closer(search: SourceSearch) -> bool:
+    """Add or exchange by gain instead of slope; what is found among so many sets must be notable."""
+    closer = search.branch(better=NOTABLE)
+    return (add_several(closer) or exchange(closer)) and search.improves(closer.best)
+
+
+BY_SLOPE: tuple[Move, ...] = (add, drop, exchange_for_steep, exchange_two, add_regardless)
+BY_GAIN: tuple[Move, ...] = (add_several, drop, exchange)
