@@ -80,6 +80,7 @@ def test_rows_contain_a_factor_but_for_the_misses():
 
 def test_recalls_are_reported_and_ctrl_c_keeps_their_factors(monkeypatch):
     mixing, rows, _ = bars(0, 6, 0.12)
+    data = PatternCounts.of(rows)
     seen = []
     recall = module.Network.recall
 
@@ -93,7 +94,7 @@ def test_recalls_are_reported_and_ctrl_c_keeps_their_factors(monkeypatch):
         listening(lambda what, done, total: seen.append((what, done))),
         pytest.warns(BicaWarning, match="the factors recalled so far"),
     ):
-        found = fit(rows)
+        found = Attractor().fit(data, np.random.default_rng(0))
     assert seen == [("recalls of the attractor network", done) for done in (1, 2, 3)]
     assert 1 <= found.model.n_sources <= 3
     assert not found.converged

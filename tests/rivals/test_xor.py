@@ -94,10 +94,11 @@ def test_a_uniform_source_is_warned_of_and_the_others_are_found():
 
 
 def test_the_entropies_of_mexico_fall_and_its_steps_are_reported():
-    _, _, rows = problem(0, 8, 2000)
+    data = PatternCounts.of(problem(0, 8, 2000)[2])
     seen = []
     with listening(lambda what, done, total: seen.append((what, done))):
-        entropies = fit(rows, search="mexico").diagnostics["objective"]
+        found = XorICA(search="mexico").fit(data, np.random.default_rng(0))
+    entropies = found.diagnostics["objective"]
     assert (np.diff(entropies) < 0).all()
     assert seen == [("steps of mexico", step) for step in range(1, len(entropies))]
 

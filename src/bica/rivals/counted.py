@@ -14,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING, unpacked
+from bica.data.chunks import MISSING
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning, DataError, SettingError
-from bica.kernels.bits import Cells
+from bica.kernels.bits import Cells, unpacked
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -49,7 +49,7 @@ def counted_fit(
     probability = np.minimum(data.weights @ activity / data.n_samples, 1.0)
     wrong = wrong_cells(data, mixing, activity)
     if noise == "estimate":
-        share = max(wrong, LEAST_FLIPS) / data.times_seen().sum()  # where no cell is wrong, half a flip is assumed
+        share = max(wrong, LEAST_FLIPS) / data.times_observed().sum()  # where no cell is wrong, half a flip is assumed
         noise = Noise.flips(float(min(share, MOST_FLIPS)))
     told = {**(diagnostics or {}), "wrong_cells": wrong}
     return finished_fit(method, data, mixing, probability, noise, reach=reach, diagnostics=told, **details)

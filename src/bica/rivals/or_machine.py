@@ -124,7 +124,7 @@ class Chain:
         self.cover = self.activity.astype(np.int32) @ self.mixing.astype(np.int32)
         self.prior_odds = [float(np.log(prior / (1 - prior))) for prior in task.settings.prior]
         self.sign = np.array([-1.0, 1.0, 0.0])[self.cells]  # of a cell that shows 0, 1 or nothing
-        self.n_seen = int((self.cells != MISSING).sum())
+        self.n_observed = int((self.cells != MISSING).sum())
         self.flip_rate = FIRST_FLIPS
         self._set_noise(task.settings.noise)
 
@@ -132,7 +132,7 @@ class Chain:
         """Find what every cell says; with one flip rate for all cells that is their sign times one number."""
         if noise == "estimate":
             self.says = self.sign * float(np.log((1 - self.flip_rate) / self.flip_rate))
-            self.quiet = self.n_seen * float(np.log(1 - self.flip_rate)) - float(self.says[self.cells == 1].sum())
+            self.quiet = self.n_observed * float(np.log(1 - self.flip_rate)) - float(self.says[self.cells == 1].sum())
             return
         if_on, if_quiet = log_chances(noise, self.cells.shape[1])
         place = np.arange(self.cells.shape[1])
@@ -157,7 +157,7 @@ class Chain:
     def _adapt(self) -> None:
         if self.task.settings.noise == "estimate":
             wrong = explained_wrongly(self.cells, self.cover)
-            self.flip_rate = min((wrong + 1) / (self.n_seen + 2), MOST_FLIPS)
+            self.flip_rate = min((wrong + 1) / (self.n_observed + 2), MOST_FLIPS)
             self._set_noise("estimate")
 
     def cost(self) -> float:
