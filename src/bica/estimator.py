@@ -98,9 +98,9 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Of all rows under the model; None where too many columns are connected to compute it.
     model_, fit_, diagnostics_ : OrMixture, Fit, dict
         The model as a value, with how it was found, and what the method noted on the way. Under "diagnosis" there is
-        a verdict ("fits", "doubtful" or "misfit") with its reasons and all that led to it; a misfit also warns. Under
-        "in_time", if the rows were learned in their order, what the order changed: the sources "added" and "dropped",
-        each as the list of its columns, in comparison with the same rows without order.
+        a verdict ("fits", "too few rows", "doubtful" or "misfit") with its reasons and all that led to it; a misfit
+        also warns. Under "in_time", if the rows were learned in their order, what the order changed: the sources
+        "added" and "dropped", each as the list of its columns, in comparison with the same rows without order.
     n_features_in_, feature_names_in_ : int, array of str
         The columns of ``fit``; names only if the table had any.
 

@@ -119,6 +119,7 @@ def percent(share: float) -> str:
 
 VERDICTS = {  # and what each means
     "fits": "fits: the rows are as the model has them",
+    "too few rows": "too few rows: so few could not contradict a wrong model either",
     "doubtful": "doubtful: take the model with care",
     "misfit": "misfit: the rows contradict the model",
     "open": "open: so far nothing speaks against independent sources; a fit will show",

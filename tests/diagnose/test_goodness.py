@@ -8,15 +8,18 @@ from scipy.stats import binom, chi2
 
 from bica.data.patterns import PatternCounts
 from bica.diagnose.goodness import (
+    N_DRAWS,
+    QuietRows,
+    Splinters,
     _slopes,
     binomial_tails,
     both_on,
-    complete_rows,
     confusions,
     likelihood_ratio,
     pattern_test,
     signed_deviance,
 )
+from bica.diagnose.table import Watched
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from tests.reference import slow_mixture
@@ -53,7 +56,7 @@ def test_the_squares_of_signed_deviances_add_up_to_g2():
 
 def test_an_impossible_row_is_infinitely_far():
     test = pattern_test(np.array([1.0, 0.0]), np.array([9.0, 1.0]), 0)
-    assert (test.g2, test.p_value, test.misplaced(10)) == (np.inf, 1 / 300, 1.0)
+    assert (test.g2, test.p_value, test.misplaced(10)) == (np.inf, 1 / (N_DRAWS + 1), 1.0)
 
 
 @pytest.mark.parametrize("n_samples", [5, 400])  # fewer and more rows than the 8 patterns: two ways to draw
@@ -69,12 +72,12 @@ def test_p_values_of_a_known_model_are_uniform(n_samples):
 
 
 def test_what_chance_gives_is_the_mean_of_chi_square():
-    """2^3 - 1 free numbers, of which 3 were fitted; the mean of 299 draws is within 4 standard errors."""
+    """2^3 - 1 free numbers, of which 3 were fitted; the mean of all draws is within 4 standard errors."""
     chance = MIXTURE.pattern_probability()
     far = np.roll(chance, 1) * 100_000
     test = pattern_test(chance, far, 3)
-    assert test.n_draws == 299
-    assert abs(test.expected - (7 - 3)) < 4 * np.sqrt(chi2(7).var() / 299)
+    assert test.n_draws == N_DRAWS
+    assert abs(test.expected - (7 - 3)) < 4 * np.sqrt(chi2(7).var() / N_DRAWS)
 
 
 def test_the_share_of_misplaced_rows_is_not_understated():
@@ -88,7 +91,7 @@ def test_the_share_of_misplaced_rows_is_not_understated():
 
 def test_only_complete_rows_are_kept():
     cells = np.ma.masked_invalid([[1, np.nan], [1, 0], [1, 0]])
-    kept = complete_rows(PatternCounts.of(cells))
+    kept = Watched.of(PatternCounts.of(cells), np.arange(2), np.ones(2)).complete()
     assert kept.rows().tolist() == [[True, False]]
     assert kept.weights.tolist() == [2.0]
 
@@ -117,3 +120,37 @@ def test_sources_on_different_sensors_are_not_confused():
     model = OrMixture(np.eye(2), [0.2, 0.3])
     data = PatternCounts.of(model.sample(500, np.random.default_rng(0)))
     assert confusions(model, data, np.arange(2), noise=False) == []
+
+
+class TestQuietRows:
+    MODEL = OrMixture([[1, 0], [1, 1], [0, 1]], [0.2, 0.3], Noise(0.01, 0.1))
+
+    def quiet(self, rows):
+        data = PatternCounts.of(rows)
+        return QuietRows.of(self.MODEL, Watched.of(data, np.arange(3), np.ones(3)))
+
+    def test_what_is_expected_is_a_lower_bound(self):
+        """Sources that are missed by all their sensors come on top."""
+        probability = self.MODEL.pattern_probability()[0]
+        quiet = self.quiet(self.MODEL.sample(1000, np.random.default_rng(0)))
+        assert 0.98 * probability <= quiet.expected / 1000 <= probability
+
+    def test_the_tail_is_binomial(self):
+        rows = np.vstack([np.zeros((420, 3)), np.ones((580, 3))])
+        quiet = self.quiet(rows)
+        assert np.isclose(quiet.p_value, binom.cdf(420, 1000, quiet.expected / 1000))
+
+    def test_rows_without_the_quiet_ones_are_noticed_and_too_many_are_not(self):
+        rows = self.MODEL.sample(1000, np.random.default_rng(0))
+        assert self.quiet(rows[rows.any(axis=1)]).p_value < 1e-9
+        assert self.quiet(np.zeros((50, 3))).p_value == 1.0
+
+
+class TestSplinters:
+    def test_a_source_less_each_of_its_sensors_is_splintered(self):
+        mixing = np.column_stack([np.ones(4), 1 - np.eye(4)])
+        assert Splinters.of(OrMixture(mixing, [0.2] + [0.01] * 4)) == Splinters(5, 4, 6)
+
+    def test_nested_sources_along_a_path_are_not(self):
+        """Each source is the next one less a sensor: many parts, but no two of the same."""
+        assert Splinters.of(OrMixture(np.tri(8), [0.1] * 8)) is None

@@ -198,6 +198,10 @@ class TestLimits:
         rows[np.arange(20), np.arange(20)] = 1
         assert learned(PatternCounts.of(rows), noise=Noise.flips(0.1)).model.n_sensors == 21
 
+    def test_more_sensors_than_bits_of_a_word_are_learned_from_blocks(self):
+        truth = OrMixture(np.repeat(np.eye(35), 2, axis=0), np.full(35, 0.2))  # 70 sensors, also beyond the 64th
+        assert_recovered(learned(drawn(truth, 1000)), truth)
+
     def test_gaps_that_can_be_filled_in_too_many_ways(self):
         rng = np.random.default_rng(0)
         rows = (rng.random((2000, 20)) < 0.5).astype(float)

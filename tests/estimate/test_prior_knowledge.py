@@ -93,7 +93,7 @@ class TestForbiddenSets:
 
     def test_what_contains_a_forbidden_set_is_forbidden(self):
         data = PatternCounts.of([[0, 1, 0], [1, 0, 1]], sensors=["a", "b", "c"])
-        forbidden = Varying.of(data, (), [["a", "c"], ["b"]]).forbidden_sets()
+        forbidden = Varying.of(data, (), [["a", "c"], ["b"]]).forbidden_sets
         surface = Surface(Cells.of(data), NoiseShape.shared_flips(3, 1e-6), forbidden)
         assert [source for source in range(8) if surface.allows(source)] == [0b001, 0b100]
 

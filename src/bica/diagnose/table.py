@@ -1,22 +1,113 @@
-"""What a table shows before any fit: whether OR mixtures can explain it, and what makes learning hard."""
+"""What a table shows before any fit: whether OR mixtures can explain it, and what makes learning hard.
+
+Also what of the table tells for or against a fit: the sensors that vary, their complete rows, their pairs.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
+from scipy.stats import binom
 
 from bica.data.pairs import ColumnBits, PairCounts, dependent_pairs
 from bica.data.patterns import PatternCounts
+from bica.kernels.bits import all_observed
+from bica.kernels.pairs import fisher_tails
+from bica.model.fit import Fit
 from bica.text import counted, folded, percent
 
 PAIR_LIMIT = 2048  # sensors up to which all pairs are checked
-LEVEL = 0.01  # of the test for negative pairs, corrected for all of them
+LEVEL = 0.003  # of the test for negative pairs, corrected for all of them; with the tests of a fit, less than 1 %
 LINKED = 0.05  # level of the test by which two sensors are connected
 FEW_COINCIDENCES = 0.9  # share of those expected: with more, a pair is negative, but only just
 LISTED = 5  # entries in a sentence
+
+Verdict = Literal["fits", "too few rows", "doubtful", "misfit", "open"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Watched:
+    """Some sensors of a table with all that is counted of them: gathered once, for all tests."""
+
+    places: NDArray[np.int64]  # of these sensors in the table
+    counts: PatternCounts  # of these sensors
+    stretch: NDArray[np.float64]  # (n_watched,), how many consecutive rows count as one independent row
+    pairs: PairTests | None  # None if there are no sensors, or too many
+
+    @classmethod
+    def of(cls, data: PatternCounts, places: NDArray[np.int64], stretch: NDArray[np.float64]) -> Watched:
+        """Count and test them; ``stretch`` is for all sensors of the table."""
+        counts = data.project(places.tolist())
+        if not 1 <= places.size <= PAIR_LIMIT:
+            return cls(places, counts, stretch[places], None)
+        pairs = PairCounts.of(counts)
+        thinned = pairs.thinned(stretch[places])
+        apart = thinned.apart()
+        tests = apart, dependent_pairs(apart, LEVEL), dependent_pairs(thinned.together(), LINKED)
+        return cls(places, counts, stretch[places], PairTests(pairs, thinned, pairs.expected(), *tests))
+
+    def complete(self) -> PatternCounts:
+        """The rows without missing cells."""
+        counts = self.counts
+        if counts.observed is None:
+            return counts
+        whole = (counts.observed == all_observed(counts.n_sensors)).all(axis=1)
+        return PatternCounts(counts.patterns[whole], counts.weights[whole], counts.sensors)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairTests:
+    """How often each two sensors were on together, and whether that is too seldom or too often for unrelated ones."""
+
+    counted: PairCounts
+    thinned: PairCounts  # the same in independent rows
+    expected: NDArray[np.float64]  # rows with both on, if sensors were unrelated
+    apart: NDArray[np.float64]  # p-values of being on together so seldom
+    is_apart: NDArray[np.bool_]
+    is_linked: NDArray[np.bool_]
+
+    def negative(self, sensors: tuple[str, ...]) -> list[NegativePair]:
+        """The pairs that are on together significantly too seldom, the clearest first."""
+        both, expected, apart = self.counted.both, self.expected, self.apart
+        found = np.argwhere(np.triu(self.is_apart, 1))
+        order = np.lexsort((both[*found.T] - expected[*found.T], apart[*found.T]))
+        return [
+            NegativePair((sensors[i], sensors[k]), float(both[i, k]), float(expected[i, k]), float(apart[i, k]))
+            for i, k in found[order]
+        ]
+
+    def groups(self) -> tuple[int, ...]:
+        """The sizes of the groups of connected sensors."""
+        _, group = connected_components(self.is_linked, directed=False)
+        return tuple(sorted(np.bincount(group).tolist(), reverse=True))
+
+
+def stretch_of(fit: Fit) -> NDArray[np.float64]:
+    """How many consecutive rows count as one independent row, at most: (n_sensors,); 1 where the order was not used.
+
+    A chain of probability p that stays on for L slots forgets its state by the factor d = 1 - 1 / (L (1 - p)) per slot.
+    The autocovariance of anything that depends on several independent chains is a sum of positive parts that decay with
+    products of their d, so none is slower than the slowest chain: a mean over slots varies at most (1 + d) / (1 - d) =
+    2 L (1 - p) - 1 times as much as one over independent rows. Noise, which is independent, only lowers that.
+
+    >>> from bica import OrMixture
+    >>> fit = Fit(OrMixture([[1, 0], [0, 1]], [0.2, 0.5]), diagnostics={"persistence": [10, 2]})
+    >>> stretch_of(fit)
+    array([15.,  1.])
+    """
+    model, stays = fit.model, fit.persistence()
+    if stays is None or not stays.size:
+        return np.ones(len(model.sensors))
+    moving = (model.probability > 0) & (model.probability < 1)
+    of_source = np.ones(stays.size)
+    of_source[moving] = np.maximum(1.0, 2 * stays[moving] * (1 - model.probability[moving]) - 1)
+    longest: NDArray[np.float64] = np.where(model.mixing, of_source, 1.0).max(axis=1)
+    return longest
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +143,20 @@ class TableCheck:
     groups: tuple[int, ...]  # sizes of the groups of connected sensors, of those that vary
 
     @classmethod
-    def of(cls, data: PatternCounts, stretch: NDArray[np.float64] | None = None) -> TableCheck:
+    def of(cls, data: PatternCounts, varying: Watched | None = None) -> TableCheck:
         """The check of a table: time linear in the distinct rows, and quadratic in the sensors (up to 2048 of them).
 
-        ``stretch`` says, sensor by sensor, how many consecutive rows count as one; None: rows are independent.
+        ``varying`` has the sensors that vary, if they were gathered before; None: they are now, rows independent.
 
         >>> check = TableCheck.of(PatternCounts.of([[1, 0, 0], [0, 1, 0]] * 20, sensors=["a", "b", "c"]))
         >>> check.always_off, check.negative_pairs[0].sensors, check.quiet_share
         (('c',), ('a', 'b'), 0.0)
         """
         ones, n_observed = data.ones(), data.times_observed()
-        varying = data.project(data.varying().tolist())
-        pairs = PairCounts.of(varying) if 2 <= varying.n_sensors <= PAIR_LIMIT else None
-        thinned = pairs if pairs is None or stretch is None else pairs.thinned(stretch[data.varying()])
-        negative = _negative_pairs(varying, pairs, thinned)
+        if varying is None:
+            varying = Watched.of(data, data.varying(), np.ones(data.n_sensors))
+        pairs = varying.pairs
+        negative = [] if pairs is None else pairs.negative(varying.counts.sensors)
         return cls(
             n_samples=data.n_samples,
             n_sensors=data.n_sensors,
@@ -74,11 +165,11 @@ class TableCheck:
             missing_share=max(0.0, 1.0 - float(n_observed.mean()) / data.n_samples),
             always_on=_named(data, (ones > 0) & (ones >= n_observed)),
             always_off=_named(data, ones <= 0),
-            duplicates=_duplicates(varying),
-            n_pairs=0 if pairs is None else varying.n_sensors * (varying.n_sensors - 1) // 2,
+            duplicates=_duplicates(varying.counts),
+            n_pairs=0 if pairs is None else varying.places.size * (varying.places.size - 1) // 2,
             n_negative_pairs=len(negative),
             negative_pairs=tuple(negative[:LISTED]),
-            groups=_groups(varying.n_sensors, thinned),
+            groups=() if pairs is None else pairs.groups(),
         )
 
     @property
@@ -90,6 +181,13 @@ class TableCheck:
     def is_refuted(self) -> bool:
         """Whether some pair is on together far too seldom for any OR mixture."""
         return any(pair.observed < FEW_COINCIDENCES * pair.expected for pair in self.negative_pairs)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the table alone says: "open" unless something speaks against any OR mixture."""
+        if self.is_refuted:
+            return "misfit"
+        return "doubtful" if self.negative_pairs else "open"
 
     def objections(self) -> list[str]:
         """What speaks against any OR mixture."""
@@ -139,23 +237,196 @@ def _duplicates(data: PatternCounts) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(names) for names in equal.values() if len(names) > 1)
 
 
-def _negative_pairs(data: PatternCounts, pairs: PairCounts | None, thinned: PairCounts | None) -> list[NegativePair]:
-    """The pairs that are on together significantly too seldom, the clearest first."""
-    if pairs is None or thinned is None:
+HINT_ROWS, HINT_SENSORS = 50, 256  # fewer rows and more sensors give no hint
+FREQUENT_ROWS = 12  # distinct rows that are compared
+LEAST_CHAIN = 4  # columns in one order
+COINCIDENCES = 10.0  # rows with both of the rarest columns on, if they were unrelated
+WORDS_PER_DIMENSION = 4  # distinct rows of a code
+PARITY_SENSORS = 32  # unrelated sensors of which all triples are looked at
+LEAST_BIAS, MUCH_MORE = 0.1, 4.0  # of the parity of three, and how many times that of two of them
+GRADED_SENSORS, LEAST_GRADED, LINKED_PAIRS = 16, 5, 0.85
+BETWEEN = 0.3  # share of the rows with a quarter to three quarters of the sensors on
+EVEN_LOG_ODDS = 0.5  # standard deviation over pairs: 0.2 to 0.4 for one factor, 0.9 and more for separate sources
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """A sign that a table is of another kind than OR mixtures are for."""
+
+    kind: Literal["roles", "graded", "xor", "exclusive", "counts"]
+    sentence: str
+    method: str | None = None  # of `bica fit` that suits such tables, if there is one
+
+
+def hints(data: PatternCounts) -> list[Hint]:
+    """Signs that another tool suits the table better; each is given for less than 1 % of true OR mixtures.
+
+    Where a hint rests on a test, that is exact for every OR mixture: sources that are independent make sensors, and all
+    that grows with them, positively dependent (the inequality of Harris, which noise of single sensors leaves intact).
+
+    >>> steps = np.tri(6, 5, k=-1, dtype=bool)[np.random.default_rng(0).integers(0, 6, 200)]
+    >>> [hint.kind for hint in hints(PatternCounts.of(steps))]
+    ['counts']
+    """
+    watched = Watched.of(data, data.varying(), np.ones(data.n_sensors))
+    rows = watched.complete()
+    if watched.pairs is None or rows.weights.sum() < HINT_ROWS or not 2 <= rows.n_sensors <= HINT_SENSORS:
         return []
-    p_values, expected = thinned.apart(), pairs.expected()
-    found = np.argwhere(np.triu(dependent_pairs(p_values, LEVEL), 1))
-    order = np.lexsort((pairs.both[*found.T] - expected[*found.T], p_values[*found.T]))
-    return [
-        NegativePair(
-            (data.sensors[i], data.sensors[k]), float(pairs.both[i, k]), float(expected[i, k]), float(p_values[i, k])
-        )
-        for i, k in found[order]
-    ]
+    cells = rows.rows()
+    given, apart = (cells, rows.weights, watched.pairs), _never_together(watched.pairs)
+    found: Hint | None
+    if apart.size:  # what is left without these columns may be of another kind
+        others = np.delete(np.arange(rows.n_sensors), apart)
+        found = _roles(*given, others) or _exclusive([rows.sensors[i] for i in apart])
+    else:
+        found = _counts(*given) or _xor(*given) or _roles(*given, np.arange(rows.n_sensors)) or _graded(*given)
+    return [] if found is None else [found]
 
 
-def _groups(n_sensors: int, pairs: PairCounts | None) -> tuple[int, ...]:
-    if pairs is None:
-        return (1,) if n_sensors == 1 else ()
-    _, group = connected_components(dependent_pairs(pairs.together(), LINKED), directed=False)
-    return tuple(sorted(np.bincount(group).tolist(), reverse=True))
+def _never_together(pairs: PairTests) -> NDArray[np.int64]:
+    """The first three or more columns that are significantly apart and never on together; none: an empty array."""
+    never = pairs.is_apart & (pairs.counted.both == 0)
+    n_groups, group = connected_components(never, directed=False)
+    for number in range(n_groups):
+        members = np.flatnonzero(group == number)
+        if members.size > 2 and never[np.ix_(members, members)].sum() == members.size * (members.size - 1):
+            return members
+    return np.zeros(0, np.int64)
+
+
+def _exclusive(names: list[str]) -> Hint:
+    return Hint(
+        "exclusive",
+        f"{folded(names, LISTED)} are never on together: they look like the values of one variable, which no "
+        "independent sources bring about; learn from the other columns",
+    )
+
+
+def _roles(
+    cells: NDArray[np.bool_], weights: NDArray[np.float64], pairs: PairTests, columns: NDArray[np.int64]
+) -> Hint | None:
+    """Few distinct rows, of which columns, or frequent rows as a whole, exclude each other (Fisher's test)."""
+    if len(cells) > weights.sum() / 2:
+        return None
+    if not pairs.is_apart[np.ix_(columns, columns)].any() and not _rows_apart(cells[:, columns], weights):
+        return None
+    return Hint(
+        "roles",
+        f"{percent(1 - len(cells) / weights.sum())} of the rows repeat others, and what they show excludes each other: "
+        "roles that are given out together rather than independent sources",
+        method="grecond",
+    )
+
+
+def _rows_apart(cells: NDArray[np.bool_], weights: NDArray[np.float64]) -> bool:
+    """Whether two frequent rows are contained in the same row too seldom."""
+    size = cells.sum(axis=1)
+    order = np.argsort(-weights * (size > 1), kind="stable")[:FREQUENT_ROWS]
+    frequent = cells[order[size[order] > 1]].astype(np.float32)
+    contains = cells.astype(np.float32) @ frequent.T == frequent.sum(axis=1)
+    both = (contains * weights[:, None]).T @ contains
+    on, total = np.repeat(np.diag(both)[:, None], len(both), axis=1), np.full_like(both, weights.sum())
+    apart = fisher_tails(np.rint(on - both), np.rint(on), np.rint(total - on.T), np.rint(total))
+    return bool(dependent_pairs(apart, LEVEL).any())
+
+
+def _counts(cells: NDArray[np.bool_], _weights: NDArray[np.float64], pairs: PairTests) -> Hint | None:
+    """Connected columns of which each row has the first few on, in one order."""
+    group = connected_components(pairs.is_linked, directed=False)[1]
+    longest = 0
+    for number in np.unique(group):
+        columns = np.unique(cells[:, group == number], axis=1)
+        ordered = columns[:, np.argsort(-columns.sum(axis=0), kind="stable")]
+        if (ordered[:, 1:] & ~ordered[:, :-1]).any():
+            return None
+        longest = max(longest, columns.shape[1])
+    if longest < LEAST_CHAIN:
+        return None
+    return Hint(
+        "counts",
+        f"in every row, the columns are on in one fixed order, up to {longest} of them: they look like the steps of a "
+        "count, which is one number and not several sources",
+    )
+
+
+def _xor(cells: NDArray[np.bool_], weights: NDArray[np.float64], pairs: PairTests) -> Hint | None:
+    """Rows that form a linear code, or three sensors that depend on each other although no two do."""
+    if not _is_code(cells, weights) and not _odd_triple(cells, weights, pairs):
+        return None
+    return Hint(
+        "xor",
+        "sensors depend on each other by whether an odd number of sources is on (XOR), which no OR brings about; there "
+        "is no method for that yet",
+    )
+
+
+def _is_code(cells: NDArray[np.bool_], weights: NDArray[np.float64]) -> bool:
+    """Whether three or more columns have an even number of ones in every row, though two of them should coincide.
+
+    An OR mixture breaks such a rule as soon as the two rarest of these columns are on together. Few distinct rows, as
+    of roles, keep many such rules by chance.
+    """
+    ones = weights @ cells
+    pivots: dict[int, tuple[int, set[int]]] = {}
+    has_check = False
+    for place, column in enumerate(np.packbits(cells.T, axis=1)):
+        left, members = int.from_bytes(column.tobytes(), "big"), {place}
+        while left and left.bit_length() in pivots:
+            pivot, others = pivots[left.bit_length()]
+            left, members = left ^ pivot, members ^ others
+        if left:
+            pivots[left.bit_length()] = left, members
+        elif len(members) > 2:
+            rarest = np.sort(ones[list(members)])[:2]
+            has_check |= bool(rarest.prod() >= COINCIDENCES * weights.sum())
+    return has_check and len(cells) >= WORDS_PER_DIMENSION * len(pivots)
+
+
+def _odd_triple(cells: NDArray[np.bool_], weights: NDArray[np.float64], pairs: PairTests) -> bool:
+    """Whether the parity of three sensors is far from chance, no two of which depend on each other."""
+    loose = np.flatnonzero(~(pairs.is_linked | pairs.is_apart).any(axis=0))[:PARITY_SENSORS]
+    if loose.size < 3:
+        return False
+    signs, total = 1.0 - 2.0 * cells[:, loose], float(weights.sum())
+    mean = weights @ signs / total
+    places = np.array([(i, k, j) for j in range(loose.size) for k in range(j) for i in range(k)])
+    parity = weights @ (signs[:, places[:, 0]] * signs[:, places[:, 1]] * signs[:, places[:, 2]]) / total
+    expected = mean[places].prod(axis=1)
+    of_pairs = np.abs((signs.T * weights) @ signs / total - np.outer(mean, mean))
+    by_pairs = np.max([of_pairs[places[:, a], places[:, b]] for a, b in ((0, 1), (0, 2), (1, 2))], axis=0)
+    biased = np.flatnonzero(np.abs(parity - expected) > np.maximum(LEAST_BIAS, MUCH_MORE * by_pairs))
+    n_odd, odd = total * (1 - parity[biased]) / 2, (1 - expected[biased]) / 2
+    tails = np.minimum(binom.cdf(n_odd, total, odd), binom.sf(n_odd - 1, total, odd))
+    return bool((tails <= LEVEL / (2 * len(places))).any())
+
+
+def _graded(cells: NDArray[np.bool_], weights: NDArray[np.float64], pairs: PairTests) -> Hint | None:
+    """Nearly all pairs depend on each other and, among rows with as many other sensors on, all about equally little.
+
+    That number tells nearly all about one common factor. Of separate sources it tells little: pairs of sensors that
+    share a source still depend on each other, and others do not.
+    """
+    chosen = np.unique(np.linspace(0, cells.shape[1] - 1, GRADED_SENSORS).round().astype(np.int64))
+    part, others = cells[:, chosen], ~np.eye(chosen.size, dtype=bool)
+    if chosen.size < LEAST_GRADED or pairs.is_linked[np.ix_(chosen, chosen)][others].mean() < LINKED_PAIRS:
+        return None
+    share_on = part.mean(axis=1)
+    if weights @ ((share_on > 0.25) & (share_on < 0.75)) < BETWEEN * weights.sum():  # one source of all: all or none on
+        return None
+    log_odds = np.array([_log_odds(part, weights, i, k) for i, k in combinations(range(chosen.size), 2)])
+    if log_odds.std() > EVEN_LOG_ODDS or log_odds.mean() < 0:
+        return None
+    return Hint(
+        "graded",
+        "each sensor depends on every other, as if by one ability or load behind all of them rather than by separate "
+        "sources; a model of one graded factor suits this better",
+    )
+
+
+def _log_odds(cells: NDArray[np.bool_], weights: NDArray[np.float64], i: int, k: int) -> float:
+    """The log odds ratio of two sensors over rows with as many others on, by Mantel and Haenszel."""
+    others = cells.sum(axis=1) - cells[:, i] - cells[:, k]
+    tables = np.bincount(4 * others + 2 * cells[:, i] + cells[:, k], weights, 4 * cells.shape[1]).reshape(-1, 4)
+    total = np.maximum(tables.sum(axis=1), 1.0)
+    same, different = tables[:, 3] * tables[:, 0] / total, tables[:, 1] * tables[:, 2] / total
+    return float(np.log((same.sum() + 0.5) / (different.sum() + 0.5)))

@@ -3,38 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
+from bica.diagnose.blocks import LEVEL, OVERLOOKED, WIDTH, BlockTests, block_tests
 from bica.diagnose.goodness import (
     Confusion,
     OddPair,
     OddPattern,
+    QuietRows,
     Splinters,
-    both_on,
-    complete_rows,
     confusions,
     find_odd_pair,
     find_odd_patterns,
     pattern_test,
-    stretch_of,
 )
-from bica.diagnose.table import LISTED, TableCheck
+from bica.diagnose.table import LISTED, TableCheck, Verdict, Watched, stretch_of
 from bica.model.files import as_json
 from bica.model.fit import Fit
-from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from bica.text import VERDICTS, counted, folded, percent
 
 Vector = NDArray[np.float64]
 
 PATTERN_LIMIT = 16  # sensors up to which all patterns are checked
-LEVEL, DOUBT = 0.01, 0.05  # p-values at or below which a fit is refuted, and in doubt
+DOUBT = 0.05  # p-value at or below which a fit is in doubt; it is refuted at LEVEL
 MISPLACED = 0.02  # a share of the rows that matters; with enough rows any model is refuted in some detail
 ROWS_PER_NUMBER = 5  # fewer rows for each fitted number cannot refute it
+WORSE: tuple[Verdict, ...] = (
+    "open",
+    "fits",
+    "too few rows",
+    "doubtful",
+    "misfit",
+)  # of two verdicts on one model the later counts
 RARELY = 0.001  # p-values below are called "hardly ever"
 
 
@@ -56,77 +61,127 @@ class FitCheck:
     odd_patterns: tuple[OddPattern, ...]  # the worst few of those that are significant
     n_odd_patterns: int
     confused: tuple[Confusion, ...]
-    splinters: Splinters | None  # None unless most sources are parts of others
+    splinters: Splinters | None  # None unless many sources are parts of others
+    blocks: BlockTests | None  # None if there are no sources, or no complete rows
+    quiet: QuietRows
+    n_shared: int  # sources that reach two sensors or more
+    is_related: bool  # whether any two sensors depend on each other
+    state: str  # how learning ended: "settled", "interrupted" or "not settled"
 
     @classmethod
-    def of(cls, fit: Fit, data: PatternCounts) -> FitCheck:
-        """The check of a fit by its table: all patterns up to 16 sensors, all pairs up to 2048. Nothing is fitted."""
-        places, stretch = _varying(fit.model, data), stretch_of(fit)
-        model, data = _named(fit.model).of_sensors(places), data.project(places.tolist())
-        n_fitted, odd_pair, whole = (
-            len(_fitted(fit)) + _fitted_noise(fit),
-            find_odd_pair(model, data, stretch[places]),
-            complete_rows(data),
+    def of(cls, fit: Fit, watched: Watched) -> FitCheck:
+        """The check of a fit by its table: patterns of all sensors up to 16, else of blocks, and pairs up to 2048."""
+        model, fitted, noise = _watched_model(fit.model, watched.places), _fitted(fit), _fitted_noise(fit)
+        sources, n_fitted, whole = _named(model, fit.model, fitted), int(fitted.sum()) + noise, watched.complete()
+        checked = watched.places.size <= PATTERN_LIMIT and whole.weights.size > 0
+        histogram = whole.histogram() if checked else np.zeros(0)
+        probability = model.pattern_probability() if checked else np.zeros(0)
+        longest = float(watched.stretch.max(initial=1.0))
+        test = pattern_test(probability, histogram / longest, n_fitted) if checked else None
+        misplaced = 0.0 if test is None else test.misplaced(whole.n_samples / longest)
+        odd = find_odd_patterns(probability, histogram, whole.sensors, longest) if checked else []
+        odd_pair, quiet, splinters = (
+            find_odd_pair(model, watched),
+            QuietRows.of(model, watched),
+            Splinters.of(fit.model),
         )
-        size, split = (data.n_samples, fit.model.n_sources, n_fitted), Splinters.of(fit.model)
-        unchecked = cls(*size, False, 0.0, None, None, None, 0, 0.0, odd_pair, (), 0, (), split)
-        if places.size > PATTERN_LIMIT or not whole.weights.size:
-            return unchecked
-        probability, histogram = model.pattern_probability(), whole.histogram()
-        longest = float(stretch.max(initial=1.0))
-        test = pattern_test(probability, histogram / longest, n_fitted)
-        odd = find_odd_patterns(probability, histogram, data.sensors, longest)
-        return replace(
-            unchecked,
-            patterns_checked=True,
-            n_impossible=float(histogram[probability <= 0].sum()),
-            g2=test.g2 if np.isfinite(test.g2) else None,
-            g2_expected=test.expected,
-            g2_p_value=test.p_value,
-            g2_draws=test.n_draws,
-            misplaced=test.misplaced(whole.n_samples / longest),
+        confused = confusions(model, whole, sources, noise=noise == 1) if checked else []
+        blocks = block_tests(model, watched)
+        return cls(
+            n_samples=watched.counts.n_samples,
+            n_sources=fit.model.n_sources,
+            n_fitted=n_fitted,
+            patterns_checked=checked,
+            n_impossible=float(histogram[probability <= 0].sum()) if blocks is None or checked else blocks.n_impossible,
+            g2=test.g2 if test is not None and np.isfinite(test.g2) else None,
+            g2_expected=None if test is None else test.expected,
+            g2_p_value=None if test is None else test.p_value,
+            g2_draws=0 if test is None else test.n_draws,
+            misplaced=misplaced,
+            odd_pair=odd_pair,
             odd_patterns=tuple(odd[:LISTED]),
             n_odd_patterns=len(odd),
-            confused=tuple(_confused(fit, model, whole)),
+            confused=tuple(confused),
+            splinters=splinters,
+            blocks=blocks,
+            quiet=quiet,
+            n_shared=int((fit.model.mixing.sum(axis=0) > 1).sum()),
+            is_related=watched.pairs is None or bool(watched.pairs.is_linked.any()),
+            state=_state(fit),
         )
 
     @property
     def p_value(self) -> float:
-        """The p-value of both tests together."""
+        """The p-value of all tests together."""
+        values = [value for value in self._p_values() if value is not None]
+        return min(1.0, len(values) * min(values))
+
+    def _p_values(self) -> tuple[float | None, ...]:
+        """Of patterns, pairs, blocks and quiet rows; None where they were not tested."""
         pair = None if self.odd_pair is None else self.odd_pair.p_value
-        values = [value for value in (self.g2_p_value, pair) if value is not None]
-        return min(1.0, len(values) * min(values)) if values else 1.0
+        return self.g2_p_value, pair, None if self.blocks is None else self.blocks.odd.p_value, self.quiet.p_value
 
     @property
     def matters(self) -> bool:
         """Whether the difference is large enough to matter, however certain it is."""
         pair = 0.0 if self.odd_pair is None else abs(self.odd_pair.observed - self.odd_pair.expected) / self.n_samples
-        return bool(self.n_impossible) or max(self.misplaced, pair) >= MISPLACED
+        block = 0.0 if self.blocks is None else self.blocks.misplaced
+        quiet = (self.quiet.expected - self.quiet.observed) / max(1.0, self.n_samples)
+        return bool(self.n_impossible) or max(self.misplaced, pair, block, quiet) >= MISPLACED
 
     @property
     def has_too_few_rows(self) -> bool:
         """Whether the table is too short to refute anything."""
-        return self.n_samples < ROWS_PER_NUMBER * max(1, self.n_fitted)
+        return self.n_samples < self.rows_needed
+
+    @property
+    def rows_needed(self) -> float:
+        """To judge the model: five for each fitted number, and enough to notice that a source was overlooked."""
+        shown = None if self.blocks is None else self.blocks.rows_needed
+        return max(ROWS_PER_NUMBER * max(1, self.n_fitted), shown or 0.0)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the comparison says."""
+        if self.p_value <= LEVEL and self.matters:
+            return "misfit"
+        if self.objections():
+            return "doubtful"
+        return "too few rows" if self.has_too_few_rows else "fits"
 
     def objections(self) -> list[str]:
         """What speaks against this model."""
-        reasons = []
+        reasons = [UNFINISHED[self.state]] if self.state in UNFINISHED else []
         if self.n_impossible:
             reasons.append(f"the model has {counted(self.n_impossible, 'row')} as impossible; fit with noise")
         elif self.p_value <= DOUBT:
             reasons.append(self._difference())
         if not self.n_sources and self.p_value <= DOUBT:
             reasons.append("no source was found: those rarer than min_probability are left out; give a smaller one")
+        elif not self.n_shared or not self.is_related:
+            reasons.append(
+                "nothing was learned: no two sensors depend on each other, so nothing shows a source of both"
+            )
         if self.splinters is not None:
             reasons.append(self.splinters.words())
-        if self.has_too_few_rows:
-            reasons.append(f"too few rows, {self.n_samples:.15g}, to judge {counted(self.n_fitted, 'fitted number')}")
         return reasons
+
+    def remarks(self) -> list[str]:
+        """What keeps the rows from speaking for this model, though nothing speaks against it."""
+        if not self.has_too_few_rows:
+            return []
+        overlooked = f"that a source which is on in {percent(OVERLOOKED)} of the rows was overlooked"
+        return [f"{counted(self.n_samples, 'row')} would hardly show {overlooked}; some {self.rows_needed:.2g} would"]
 
     def _difference(self) -> str:
         """The difference in words, by whichever test shows it."""
         pair, rarity = self.odd_pair, f"chance alone does as much {_how_often(self.p_value)}"
-        if self.g2 is not None and self.g2_p_value is not None and (pair is None or self.g2_p_value <= pair.p_value):
+        clearest = min(value for value in self._p_values() if value is not None)
+        if self.quiet.p_value == clearest:
+            return f"{self.quiet.words()}; {rarity}"
+        if self.blocks is not None and self.blocks.odd.p_value == clearest:
+            return f"{self.blocks.odd.words()}; {rarity}"
+        if self.g2 is not None and self.g2_p_value == clearest:
             share = f"at most {percent(self.misplaced)} of the rows would have to change"
             return f"the rows are not as the model has them: {share}; {rarity}"
         assert pair is not None
@@ -136,8 +191,10 @@ class FitCheck:
     def sentences(self) -> list[str]:
         """What the comparison shows, objections left out."""
         lines = []
-        if not self.patterns_checked:
-            lines.append(f"patterns were not checked: more than {PATTERN_LIMIT} sensors vary, or every row has gaps")
+        if self.blocks is None:
+            lines.append("patterns were not checked: there is no source, or every row has gaps")
+        elif not self.patterns_checked:
+            lines.append(f"patterns were checked in {counted(self.blocks.n_blocks, 'block')} of up to {WIDTH} sensors")
         if self.odd_pair is None:
             lines.append("pairs of sensors were not checked against the model")
         if self.g2 is not None and self.p_value > DOUBT:
@@ -149,25 +206,40 @@ class FitCheck:
         return lines
 
 
+UNFINISHED = {
+    "interrupted": "learning was interrupted: this is the best model so far, not the final one",
+    "not settled": "learning had not settled when it stopped",
+}
+
+
+def _state(fit: Fit) -> str:
+    if fit.diagnostics.get("interrupted"):
+        return "interrupted"
+    return "settled" if fit.converged else "not settled"
+
+
 def _how_often(p_value: float) -> str:
     return "hardly ever" if p_value < RARELY else f"in at most {percent(p_value)} of cases"
 
 
-def _varying(model: OrMixture, data: PatternCounts) -> NDArray[np.int64]:
+def _places(model: OrMixture, data: PatternCounts) -> NDArray[np.int64]:
     """The sensors that change in the data or, noise aside, in the model; the others say nothing about the noise."""
-    hidden = np.diag(both_on(model.with_noise(Noise())))
-    return np.union1d(data.varying(), np.flatnonzero((hidden > 0) & (hidden < 1)))
+    changing = model.mixing[:, model.probability > 0].any(axis=1) & ~model.mixing[:, model.probability >= 1].any(axis=1)
+    return np.union1d(data.varying(), np.flatnonzero(changing))
 
 
-def _named(model: OrMixture) -> OrMixture:
-    """The model with a name for every source, so that sources keep their names when sensors are left out."""
-    return OrMixture(model.mixing, model.probability, model.noise, sensors=model.sensors, names=model.source_names())
+def _watched_model(model: OrMixture, places: NDArray[np.int64]) -> OrMixture:
+    """The model of these sensors; where some are left out, sources keep their names, but not their places."""
+    if places.size == len(model.sensors):
+        return model
+    given, names = (model.mixing, model.probability, model.noise), model.source_names()
+    return OrMixture(*given, sensors=model.sensors, names=names).of_sensors(places)
 
 
-def _fitted(fit: Fit) -> set[str]:
-    """The names of sources whose probability was fitted by likelihood, which are those with a standard error."""
-    errors = np.zeros(fit.model.n_sources) if fit.probability_error is None else fit.probability_error
-    return {name for name, error in zip(fit.model.source_names(), errors, strict=True) if error > 0}
+def _fitted(fit: Fit) -> NDArray[np.bool_]:
+    """Which sources have a probability that was fitted by likelihood: those with a standard error."""
+    errors = np.zeros(len(fit.model.names)) if fit.probability_error is None else fit.probability_error
+    return np.asarray(errors > 0)
 
 
 def _fitted_noise(fit: Fit) -> int:
@@ -177,13 +249,12 @@ def _fitted_noise(fit: Fit) -> int:
     return int(noise.get("n_unknown", 1))
 
 
-def _confused(fit: Fit, model: OrMixture, data: PatternCounts) -> list[Confusion]:
-    fitted, noise = _fitted(fit), _fitted_noise(fit) == 1
-    sources = np.array([j for j, name in enumerate(model.names) if name in fitted], np.int64)
-    return confusions(model, data, sources, noise=noise) if sources.size + noise > 1 else []
-
-
-Verdict = Literal["fits", "doubtful", "misfit", "open"]
+def _named(model: OrMixture, whole: OrMixture, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The places of the chosen sources in the model of fewer sensors."""
+    if model is whole:
+        return np.flatnonzero(chosen)
+    names = {name for name, is_chosen in zip(whole.source_names(), chosen, strict=True) if is_chosen}
+    return np.array([j for j, name in enumerate(model.names) if name in names], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +270,7 @@ class Diagnosis:
     """
 
     verdict: Verdict  # "open" before a fit, if nothing speaks against one
-    reasons: tuple[str, ...]  # what speaks against the model
+    reasons: tuple[str, ...]  # what speaks against the model, or keeps the rows from speaking for it
     table: TableCheck
     fit: FitCheck | None
 
@@ -209,10 +280,16 @@ class Diagnosis:
 
         Time grows with the pairs of sensors; up to 16 sensors, some hundred random tables are drawn. Fits take longer.
         """
-        table = TableCheck.of(data, None if fit is None else stretch_of(fit))
-        fit_check = None if fit is None else FitCheck.of(fit, data)
-        reasons = table.objections() + ([] if fit_check is None else fit_check.objections())
-        return cls(_verdict(table, fit_check), tuple(reasons), table, fit_check)
+        stretch = np.ones(len(data.sensors)) if fit is None else stretch_of(fit)
+        varying = Watched.of(data, data.varying(), stretch)
+        table = TableCheck.of(data, varying)
+        verdict, reasons = table.verdict, table.objections()
+        if fit is None:
+            return cls(verdict, tuple(reasons), table, None)
+        places = _places(fit.model, data)
+        check = FitCheck.of(fit, varying if places.size == varying.places.size else Watched.of(data, places, stretch))
+        verdict, reasons = max(verdict, check.verdict, key=WORSE.index), reasons + check.objections()
+        return cls(verdict, tuple(reasons + check.remarks()), table, check)
 
     def as_dict(self) -> dict[str, Any]:
         """The diagnosis as plain values that JSON can hold."""
@@ -231,11 +308,3 @@ class Diagnosis:
     def added_to(self, fit: Fit) -> Fit:
         """The fit with this diagnosis among its diagnostics."""
         return replace(fit, diagnostics={**fit.diagnostics, "diagnosis": self.as_dict()})
-
-
-def _verdict(table: TableCheck, fit: FitCheck | None) -> Verdict:
-    if table.is_refuted or (fit is not None and fit.p_value <= LEVEL and fit.matters):
-        return "misfit"
-    if table.negative_pairs or (fit is not None and fit.objections()):
-        return "doubtful"
-    return "open" if fit is None else "fits"

@@ -15,8 +15,7 @@ from bica.errors import BicaWarning, SettingError
 from bica.estimate.blocks.learn import WideTask
 from bica.estimate.lattice.learn import LATTICE_SENSORS, fit_on_lattice
 from bica.estimate.rows.learn import fit_on_rows
-from bica.estimate.rows.states import WORD
-from bica.estimate.settings import Settings, Varying
+from bica.estimate.settings import WORD, Settings, Varying
 from bica.estimate.temporal import Bounds, learn_in_time
 from bica.model.fit import Fit
 from bica.model.noise import Noise
@@ -44,7 +43,8 @@ class Likelihood(Settings):
     def fit(self, data: PatternCounts, rng: np.random.Generator) -> Fit:
         """Learn from counted rows; Ctrl-C keeps the best so far. Chance is used for tables of many sensors only."""
         table = Varying.of(data, self.known, self.forbidden)
-        fit = fit_on_lattice(table, self) if self._at_once(table) else self._fit_from_blocks(table, rng)
+        largest = AT_ONCE if self.prior is None else LATTICE_SENSORS  # a prior is for the lattice alone
+        fit = fit_on_lattice(table, self) if table.places.size <= largest else self._fit_from_blocks(table, rng)
         if not fit.converged and fit.diagnostics.get("interrupted"):
             warnings.warn(INTERRUPTED, BicaWarning, stacklevel=2)
         return fit
@@ -92,11 +92,6 @@ class Likelihood(Settings):
             )
         if self.noise in ("two-rates", "per-sensor"):
             raise SettingError("in time, one flip rate is estimated for all sensors; give the rates, or leave them out")
-
-    def _at_once(self, table: Varying) -> bool:
-        """A prior is for the lattice alone."""
-        only_there = self.prior is not None
-        return table.data.n_sensors <= (LATTICE_SENSORS if only_there else AT_ONCE)
 
     def _fit_from_blocks(self, table: Varying, rng: np.random.Generator) -> Fit:
         """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""

@@ -8,7 +8,7 @@ sources that no other source contains, and the evidence decides. All unknown rat
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,14 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
-from bica.estimate.lattice.surface import MOST_FALSE_ALARMS, NoiseShape
+from bica.estimate.lattice.surface import MOST_FALSE_ALARMS, NoiseShape, lowest_rate
 from bica.estimate.score import AT_BOUND, TYPICAL_RATE
-from bica.estimate.search import Move, SourceSearch, Start
+from bica.estimate.search import SourceSearch, Start
 
 Sets = NDArray[np.int64]
 Vector = NDArray[np.float64]
 
-LOWEST_FLIPS = 0.01  # flips in the whole table at the lowest flip rate: too few to change an estimate
 TYPICAL_ERROR = 0.05  # the median of a half-Cauchy prior on rates of noise
 FIRST_FALSE_ALARM, FIRST_MISS = 0.02, 0.1  # where the climb starts
 LEAST_SENSORS = 3  # that tell misses from rare sources
@@ -32,11 +31,6 @@ RIDGE = 1e-6  # of the information, relative to its mean: rates that nothing tel
 CONVINCING = 3.0  # nats, or twenty to one: more unknowns must be that much better
 FAR = 50.0  # nats: a lead that no further move with one flip rate makes up for
 HOPELESS = 20.0  # nats: another kind of noise that starts this far behind is left alone
-
-
-def lowest_rate(data: PatternCounts) -> float:
-    """The lowest rate of noise: too low to change an estimate, but not 0, since every row must stay possible."""
-    return LOWEST_FLIPS / max(1.0, data.n_samples * data.n_sensors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +54,8 @@ class NoiseTask(Protocol):
         """The rows of the sensors that vary."""
 
     @property
-    def first_moves(self) -> Sequence[Move]:
-        """Those that soon show whether another kind of noise is worth a search."""
-
-    def surface(self, shape: NoiseShape) -> Any:
-        """The likelihood with this noise."""
+    def route(self) -> Any:
+        """The likelihood, and moves that soon show whether another kind of noise is worth a search."""
 
     def search(self, shape: NoiseShape, start: Start, *, another: bool = False) -> SourceSearch:
         """A search with this noise, which may be another kind than the first."""
@@ -72,17 +63,15 @@ class NoiseTask(Protocol):
 
 def with_best_noise(task: NoiseTask, search: SourceSearch, asked: str) -> tuple[SourceSearch, NoiseKind]:
     """Run the search, with the kind of noise that was asked for or with the one that the rows speak for."""
-    if asked == FLIPS.name or task.data.n_sensors < LEAST_SENSORS:
-        search.run()
-        return search, FLIPS
-    for moves in ((), task.first_moves):
+    only_one = asked == FLIPS.name or task.data.n_sensors < LEAST_SENSORS
+    for moves in ((), task.route.first_moves):
         search.run(moves)
-        if has_splinters(search):  # there may be hundreds, and each move with them is slow
+        if not only_one and has_splinters(search):  # there may be hundreds, and each move with them is slow
             other, kind = _best_of_kinds(task, search, asked)
             if log_evidence(other) > log_evidence(search) + FAR:
                 return other, kind
     search.run()
-    return _best_of_kinds(task, search, asked)
+    return (search, FLIPS) if only_one else _best_of_kinds(task, search, asked)
 
 
 def _best_of_kinds(task: NoiseTask, search: SourceSearch, asked: str) -> tuple[SourceSearch, NoiseKind]:
@@ -95,7 +84,7 @@ def _best_of_kinds(task: NoiseTask, search: SourceSearch, asked: str) -> tuple[S
         if asked != kind.name and not _is_worth_a_try(task, search, shape):
             continue
         tried = task.search(shape, without_splinters(search, shape), another=True)
-        tried.run(task.first_moves)
+        tried.run(task.route.first_moves)
         if asked == kind.name or log_evidence(tried) > evidence - HOPELESS:
             tried.run()
         if asked == kind.name or log_evidence(tried) > evidence + CONVINCING:
@@ -108,7 +97,7 @@ def _is_worth_a_try(task: NoiseTask, search: SourceSearch, shape: NoiseShape) ->
     if has_splinters(search):
         return True
     n_more = shape.n_unknown - search.surface.noise.n_unknown
-    return promised(search, task.surface(shape)) > float(PROMISING * 0.5 * n_more * math.log(task.data.n_samples))
+    return promised(search, task.route.surface(shape)) > float(PROMISING * 0.5 * n_more * math.log(task.data.n_samples))
 
 
 def has_splinters(search: SourceSearch) -> bool:

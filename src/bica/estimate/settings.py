@@ -16,6 +16,8 @@ from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture, in_order
 from bica.threads import checked_n_jobs
 
+WORD = 64  # sensors of a bit set
+
 
 @dataclass(frozen=True, slots=True)
 class KnownSource:
@@ -133,6 +135,8 @@ class Varying:
     always: NDArray[np.int64]  # sensors of the whole table that are always on
     known: Sequence[KnownSource]
     forbidden: tuple[tuple[str, ...], ...]  # only those whose sensors all vary
+    known_sets: NDArray[np.int64]  # the known sources, cut down to sensors that vary, as bit sets if these are few
+    forbidden_sets: NDArray[np.int64]  # what is forbidden, as bit sets if few sensors vary
 
     @classmethod
     def of(
@@ -145,19 +149,14 @@ class Varying:
         for names in forbidden:
             bit_set(names, whole.sensors, "forbidden")
         _check_known(known, whole, data.sensors, ones)
-        varying = set(data.sensors)
-        inside = tuple(tuple(names) for names in forbidden if set(names) <= varying)
-        return cls(whole, data, places, np.flatnonzero((ones >= n_observed) & (ones > 0)), known, inside)
-
-    def forbidden_sets(self) -> NDArray[np.int64]:
-        """The sets that no unknown source may contain, as bit sets of up to 64 sensors that vary."""
-        place = {name: i for i, name in enumerate(self.data.sensors)}
-        return as_sets([place[name] for name in set(names)] for names in self.forbidden)
-
-    def known_sets(self) -> NDArray[np.int64]:
-        """The known sources, cut down to sensors that vary, as bit sets."""
-        place = {name: i for i, name in enumerate(self.data.sensors)}
-        return as_sets([place[name] for name in set(source.sensors) if name in place] for source in self.known)
+        inside = tuple(tuple(names) for names in forbidden if set(names) <= set(data.sensors))
+        always = np.flatnonzero((ones >= n_observed) & (ones > 0))
+        place = {name: i for i, name in enumerate(data.sensors if places.size <= WORD else ())}
+        sets = [
+            as_sets([place[name] for name in set(names) if name in place] for names in group)
+            for group in ([source.sensors for source in known], inside)
+        ]
+        return cls(whole, data, places, always, known, inside, *sets)
 
     def model(
         self, mixing: NDArray[np.bool_], probability: NDArray[np.float64], error: NDArray[np.float64], noise: Noise

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning
 from bica.estimate.errors import noise_report, standard_errors
-from bica.estimate.lattice.surface import NoiseShape
-from bica.estimate.noise import FLIPS, LEAST_SENSORS, PER_SENSOR, NoiseKind, lowest_rate, with_best_noise
+from bica.estimate.lattice.surface import NoiseShape, lowest_rate
+from bica.estimate.noise import FLIPS, LEAST_SENSORS, PER_SENSOR, NoiseKind, with_best_noise
 from bica.estimate.score import BetaPrior, Refit, Scale, cost_by_size, refit
 from bica.estimate.search import Move, SearchTask, SourceSearch, Start
 from bica.estimate.settings import Settings, Varying
@@ -34,7 +34,6 @@ class Route:
     """How the likelihood of all sensors is computed, and how it is searched."""
 
     surface: Callable[[NoiseShape], Any]  # for searching
-    last_surface: Callable[[NoiseShape, Any], Any]  # for the numbers that are reported, near a point
     moves: Sequence[Move]
     first_moves: Sequence[Move]  # those that soon show whether another kind of noise is worth a search
     pool: NDArray[np.int64]
@@ -42,6 +41,7 @@ class Route:
     exact: bool
     most_work: float = np.inf
     noise_work: float = np.inf  # for every other kind of noise
+    last_surface: Callable[[NoiseShape, Any], Any] | None = None  # for the numbers that are reported, near a point
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +49,7 @@ class WholeTask:
     """The sensors of a table that vary, the user's settings, and a route."""
 
     table: Varying
+    data: PatternCounts  # the rows of the sensors that vary
     settings: Settings
     route: Route
     prior: BetaPrior
@@ -59,17 +60,7 @@ class WholeTask:
         """The task, with what a source must gain."""
         prior, n_sensors = BetaPrior(*(settings.prior or (1.0, 1.0))), table.data.n_sensors
         cost = cost_by_size(n_sensors, table.data.n_samples + prior.n_rows, n_sensors)
-        return cls(table, settings, route, prior, cost)
-
-    @property
-    def data(self) -> PatternCounts:
-        """The rows of the sensors that vary."""
-        return self.table.data
-
-    @property
-    def first_moves(self) -> Sequence[Move]:
-        """Those that soon show whether another kind of noise is worth a search."""
-        return self.route.first_moves
+        return cls(table, table.data, settings, route, prior, cost)
 
     def start(self) -> Start:
         """The known sources, and noise that explains every row."""
@@ -77,25 +68,21 @@ class WholeTask:
         probability = [FIRST_PROBABILITY if source.probability is None else source.probability for source in known]
         free = np.array([source.probability is None for source in known], dtype=bool)
         rate = -np.log1p(-np.array(probability, dtype=float))
-        return Start(self.table.known_sets(), rate, free, np.array([FIRST_FLIP_RATE]), len(known))
+        return Start(self.table.known_sets, rate, free, np.array([FIRST_FLIP_RATE]), len(known))
 
     def known_shape(self, noise: Noise) -> NoiseShape:
         """The noise that the user gave, of the sensors that vary."""
         noise.rates(self.table.whole.n_sensors)  # an error unless there is one value per sensor
-        return NoiseShape.known(noise.of_sensors(self.table.places), self.table.data.n_sensors)
-
-    def surface(self, shape: NoiseShape) -> Any:
-        """The likelihood with this noise, for searching."""
-        return self.route.surface(shape)
+        return NoiseShape.known(noise.of_sensors(self.table.places), self.data.n_sensors)
 
     def search(self, shape: NoiseShape, start: Start, *, another: bool = False) -> SourceSearch:
         """A search with this noise, which may be another kind than the first."""
         route = self.route
         task = SearchTask(
-            Scale(self.surface(shape), self.cost, self.prior),
+            Scale(route.surface(shape), self.cost, self.prior),
             route.moves,
             route.pool,
-            self.table.forbidden_sets().tolist(),
+            self.table.forbidden_sets.tolist(),
             route.better,
             route.exact,
             route.noise_work if another else route.most_work,
@@ -116,7 +103,9 @@ class WholeTask:
 
     def result(self, search: SourceSearch, kind: NoiseKind, *, interrupted: bool) -> Fit:
         """The best found, refitted to the last digit, for all sensors of the table."""
-        surface = self.route.last_surface(search.surface.noise, search.best.fit.point)
+        surface, last_surface = search.task.scale.surface, self.route.last_surface
+        if last_surface is not None:
+            surface = last_surface(surface.noise, search.best.fit.point)
         fit = last_refit(surface, search, self.settings.min_probability or 0.0, self.prior)
         errors = standard_errors(surface, fit)
         report = noise_report(search, surface, fit, errors, kind)
@@ -128,7 +117,7 @@ class WholeTask:
         return Fit(
             model,
             method="likelihood",
-            n_samples=self.table.data.n_samples,
+            n_samples=self.data.n_samples,
             log_likelihood=fit.point.log_likelihood if self.route.exact else None,
             probability_error=error,
             n_iter=len(search.visited),

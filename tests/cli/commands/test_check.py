@@ -49,6 +49,17 @@ def test_exclusive_sensors_are_a_misfit(run, exclusive):
     assert "day and night (0 rows with both, 13.33 expected)" in " ".join(shown.stdout.split()).replace("- ", "")
 
 
+def test_the_right_tool_is_named_with_its_command(run, tmp_path):
+    rng = np.random.default_rng(0)
+    roles = np.array([[1, 1, 1, 0, 0, 0, 0, 0], [0, 0, 0, 1, 1, 1, 0, 0], [0, 0, 1, 1, 0, 0, 1, 1]], dtype=bool)
+    path = written(tmp_path / "roles.csv", roles[rng.integers(0, 3, 300)], list("abcdefgh"))
+    shown = " ".join(run("check", path, env={"COLUMNS": "400"}).stdout.split())
+    assert f"`bica fit {path} --method grecond`" in shown
+    (hint,) = json.loads(run("check", path, "--json").stdout)["hints"]
+    assert (hint["kind"], hint["method"]) == ("roles", "grecond")
+    assert run("fit", path, "--method", "grecond").exit_code == 0
+
+
 def test_json_is_the_diagnosis_with_the_forecast(run, table):
     before, after = (
         json.loads(run("check", table, "--json").stdout),
@@ -58,6 +69,7 @@ def test_json_is_the_diagnosis_with_the_forecast(run, table):
     assert (after["verdict"], after["fit"]["patterns_checked"]) == ("fits", True)
     assert before["table"] == after["table"]
     assert before["forecast"]["method"] == "likelihood"
+    assert before["hints"] == []
 
 
 def test_thresholds_weights_and_standard_input_are_as_in_fit(run):

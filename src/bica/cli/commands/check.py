@@ -18,7 +18,7 @@ from bica.cli.options import binarize_option, json_option, weights_option
 def check(
     table: str, with_fit: bool, binarize: float | dict[str, float] | None, weights: str | None, as_json: bool
 ) -> None:
-    """Check TABLE before any fit: whether hidden sources can explain it, and at what cost.
+    """Check TABLE before any fit: whether hidden sources can explain it, or another tool suits it better, and the cost.
 
     TABLE is a file as for `bica fit`; a single dash reads CSV from standard input.
     """
@@ -27,6 +27,7 @@ def check(
     from bica.cli.screens import Screen, print_json, waiting
     from bica.cli.screens.model import show_findings, show_verdict
     from bica.data.patterns import PatternCounts
+    from bica.diagnose.table import hints
     from bica.diagnose.verdicts import Diagnosis
     from bica.estimate.likelihood import forecast
     from bica.methods import method_named
@@ -34,14 +35,16 @@ def check(
 
     with waiting("checking the table"):
         counts = PatternCounts.of(table, sample_weight=weights, binarize=binarize)
-        diagnosis = Diagnosis.of(counts)
+        diagnosis, signs = Diagnosis.of(counts), hints(counts)
     ahead = forecast(diagnosis.table)
     if with_fit:
         with waiting("learning the sources", compiles=False):
             diagnosis = learn(counts, method_named(ahead.method, n_jobs=-1), np.random.default_rng(0)).diagnosis
     if as_json:
-        print_json(diagnosis.as_dict() | {"forecast": asdict(ahead)})
+        print_json(diagnosis.as_dict() | {"hints": [asdict(sign) for sign in signs], "forecast": asdict(ahead)})
         return
     show_verdict(Screen(), diagnosis.as_dict())
+    commands = ["" if sign.method is None else f"; try `bica fit {table} --method {sign.method}`" for sign in signs]
+    show_findings(Screen(), [f"{sign.sentence}{told}" for sign, told in zip(signs, commands, strict=True)])
     Screen().print()
     show_findings(Screen(), [*diagnosis.findings(), ahead.sentence])

@@ -119,6 +119,8 @@ def fit(
     single dash reads CSV from standard input.
     """
     given = {name: None if value == "none" else value for name, value in settings.items() if value not in (None, [])}
+    if given["noise"] == "auto":
+        del given["noise"]  # every method has its own idea of that
     refuse_two_answers(as_json, output)
     check_outputs(force, output)
 
@@ -137,7 +139,7 @@ def fit(
         if n_resamples is not None and "interrupted" not in learned.fit.diagnostics:
             learned = _resampled(learned, learner, n_resamples, np.random.default_rng(seed), n_jobs or ALL_CORES)
     give_model(learned.fit.document(), output, as_json=as_json, force=force)
-    if learned.diagnosis.verdict in ("doubtful", "misfit"):
+    if learned.diagnosis.verdict not in ("fits", "open"):
         note(f"warning: {learned.diagnosis.sentences()[0]}")
     if "interrupted" in learned.fit.diagnostics:
         raise click.exceptions.Exit(INTERRUPTED)

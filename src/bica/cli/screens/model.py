@@ -14,7 +14,7 @@ from bica.model.files import ModelDocument, Rate, document_text
 from bica.output import free_name, write_output
 from bica.text import VERDICTS, counted, folded, harmless
 
-STYLES = {"misfit": "bold red", "doubtful": "bold yellow", "fits": "bold green"}
+STYLES = {"misfit": "bold red", "doubtful": "bold yellow", "too few rows": "bold yellow", "fits": "bold green"}
 
 
 def show_findings(screen: Console, findings: Sequence[str]) -> None:

@@ -12,13 +12,13 @@ from bica.estimate.blocks.learner import BlockLearner, Column, Estimate, Pool
 from bica.estimate.blocks.plan import Links, Plan
 from bica.estimate.blocks.rounds import FlipRate, Round, first_flip_rate, learn_blocks
 from bica.estimate.lattice.learn import LATTICE_SENSORS
-from bica.estimate.noise import PER_SENSOR, TWO_RATES, lowest_rate
+from bica.estimate.lattice.surface import lowest_rate
+from bica.estimate.noise import PER_SENSOR, TWO_RATES
 from bica.estimate.rows.pool import RowPool, RowTable, as_lists
 from bica.estimate.rows.rounds import RowFit, RowSettings, row_rounds
-from bica.estimate.rows.states import WORD
 from bica.estimate.score import cost_by_size
 from bica.estimate.search import Start
-from bica.estimate.settings import Settings, Varying, as_sets
+from bica.estimate.settings import WORD, Settings, Varying, as_sets
 from bica.model.files import probability_interval
 from bica.model.fit import Fit
 from bica.model.noise import Noise

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from bica.data.patterns import PatternCounts
 from bica.errors import DataError, LimitError
-from bica.estimate.lattice.surface import Cells, NoiseShape, Surface
-from bica.estimate.noise import FLIPS, lowest_rate
+from bica.estimate.lattice.surface import Cells, NoiseShape, Surface, lowest_rate
+from bica.estimate.noise import FLIPS
 from bica.estimate.search import BETTER, BY_SLOPE, SourceSearch, Start, add, drop, from_rows, look_closer
 from bica.estimate.settings import Settings, Varying
 from bica.estimate.whole import Route, WholeTask
@@ -40,16 +40,13 @@ def fit_on_lattice(table: Varying, settings: Settings, start: Start | None = Non
 def lattice_task(table: Varying, settings: Settings) -> WholeTask:
     """The task on the lattice: a search by slope and, up to 16 sensors, a closer look at what slope may have missed."""
     _check_size(table.whole, table.data.n_sensors)
-    cells, forbidden = Cells.of(table.data), table.forbidden_sets()
+    cells = Cells.of(table.data)
     pool = np.arange(1, 2**cells.n_sensors)
     if cells.n_sensors > ALL_SETS:
         pool = from_rows(cells.cells, cells.weights, cells.n_sensors)
-
-    def surface(shape: NoiseShape, _: Any = None) -> Surface:
-        return Surface(cells, shape, forbidden)
-
+    surface = partial(Surface, cells, forbidden=table.forbidden_sets)
     moves = (*BY_SLOPE, look_closer) if cells.n_sensors <= CLOSER_LOOK else BY_SLOPE
-    return WholeTask.of(table, settings, Route(surface, surface, moves, (add, drop), pool, BETTER, exact=True))
+    return WholeTask.of(table, settings, Route(surface, moves, (add, drop), pool, BETTER, exact=True))
 
 
 def first_search(task: WholeTask, start: Start | None = None) -> SourceSearch:

@@ -33,6 +33,14 @@ MOST_FALSE_ALARMS, MOST_MISSES = 0.4, 0.55  # where both are estimated: together
 PULL = 1.0  # rows without an error that every such rate starts from: it decides only where the rows say nothing
 
 
+LOWEST_FLIPS = 0.01  # flips in the whole table at the lowest flip rate: too few to change an estimate
+
+
+def lowest_rate(data: PatternCounts) -> float:
+    """The lowest rate of noise: too low to change an estimate, but not 0, since every row must stay possible."""
+    return LOWEST_FLIPS / max(1.0, data.n_samples * data.n_sensors)
+
+
 class Pace(NamedTuple):
     """How a refit climbs."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from bica.estimate.lattice.surface import NoiseShape
-from bica.estimate.noise import lowest_rate
+from bica.estimate.lattice.surface import NoiseShape, lowest_rate
 from bica.estimate.rows.states import CAREFUL, QUICK, RowSurface, StateCells
 from bica.estimate.search import BY_GAIN, Start, add_several, drop, from_rows
 from bica.estimate.settings import Settings, Varying
@@ -58,8 +58,7 @@ def row_task(
     if not states.chance.all() or cells.n_samples < (1 - MOST_CUT) * every.n_samples:
         return None
 
-    def surface(shape: NoiseShape) -> RowSurface:
-        return RowSurface(cells, shape, limits)
+    surface = partial(RowSurface, cells, limits=limits)
 
     def last_surface(shape: NoiseShape, point: Any) -> RowSurface:
         """With longer lists and all rows where there is room for them, else that of the search."""
@@ -68,6 +67,6 @@ def row_task(
         return longer if np.isfinite(there.log_likelihood) else surface(shape)
 
     pool = from_rows(cells.rows.patterns.view(np.int64), cells.weights, cells.n_sensors)
-    first = (add_several, drop)
-    route = Route(surface, last_surface, BY_GAIN, first, pool, BETTER, False, most_work, min(most_work, NOISE_WORK))
+    first, noise_work = (add_several, drop), min(most_work, NOISE_WORK)
+    route = Route(surface, BY_GAIN, first, pool, BETTER, False, most_work, noise_work, last_surface)
     return WholeTask.of(table, settings, route)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
 from bica.estimate.lattice.surface import NoiseShape, Pace
+from bica.estimate.settings import WORD
 from bica.kernels.bits import unpacked
 from bica.kernels.rows.ratios import best_gains, ratios, wrong_cells
 from bica.kernels.rows.states import Errors, Limits, StateRows, States, StateSources, hidden_states
@@ -25,7 +26,6 @@ Sets = NDArray[np.int64]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-WORD = 64  # sensors
 MOST_STATES = 1 << 15  # in a row; with 4096 gains were up to 35 off where many sources are on
 QUICK = Limits(1e-3, 0.02, MOST_STATES, 1 << 21)  # for a search: off by a few units of log-likelihood
 CAREFUL = Limits(1e-4, 1.0, MOST_STATES, 1 << 23)  # for numbers that are reported: off by a few tenths

@@ -1,0 +1,140 @@
+"""Which noise the sensors have: chosen by evidence, with the sources that the right noise makes visible."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from bica import Likelihood
+from bica.data.patterns import PatternCounts
+from bica.estimate.lattice.learn import first_search, lattice_task
+from bica.estimate.lattice.surface import NoiseShape, Surface
+from bica.estimate.noise import TYPICAL_ERROR, has_splinters, log_evidence, promised
+from bica.estimate.settings import Settings, Varying
+from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture
+from bica.simulate import random_network
+
+
+def columns(model):
+    return {tuple(column) for column in model.mixing.T}
+
+
+def learned(rows, **settings):
+    return Likelihood(**settings).fit(PatternCounts.of(rows), np.random.default_rng(0))
+
+
+def unequal(seed, miss=(0.0, 0.4), false_alarm=(0.0, 0.05), n_samples=5000):
+    """Twelve sensors with rates of their own, eight sources, and rows."""
+    rng = np.random.default_rng(seed)
+    network = random_network(12, 8, rng=rng)
+    noise = Noise(rng.uniform(*false_alarm, 12), rng.uniform(*miss, 12))
+    truth = OrMixture(network.mixing, network.probability, noise)
+    return truth, truth.sample(n_samples, rng)
+
+
+class TestUnequalSensors:
+    @pytest.mark.parametrize("seed", [100, 101, 102])
+    def test_sources_and_rates_are_found(self, seed):
+        truth, rows = unequal(seed)
+        fit = learned(rows)
+        assert columns(fit.model) >= columns(truth)
+        assert fit.model.n_sources <= truth.n_sources + 1  # in one of ten tables there is one too many
+        if fit.model.n_sources > truth.n_sources:
+            return  # which bends the rates of its sensors
+        report = fit.diagnostics["noise"]
+        assert report["kind"] == "per-sensor"
+        for name, rates in (("false_alarm", truth.noise.false_alarm), ("miss", truth.noise.miss)):
+            found, error = np.array(report[name]["rate"]), np.array(report[name]["error"])
+            told = (error > 0) & (error < 0.02)  # the others the rows leave open, or at zero
+            assert told.sum() >= 4
+            assert np.abs((found - rates)[told] / error[told]).max() < 4.5
+
+    def test_one_flip_rate_would_splinter(self):
+        truth, rows = unequal(100)
+        assert learned(rows, noise="estimate").model.n_sources > 2 * truth.n_sources
+
+    def test_misses_that_all_sensors_share(self):
+        rng = np.random.default_rng(5)
+        network = random_network(10, 8, rng=rng)
+        truth = OrMixture(network.mixing, network.probability, Noise(0.01, 0.15))
+        fit = learned(truth.sample(4000, rng))
+        assert columns(fit.model) == columns(truth)
+        assert fit.diagnostics["noise"]["kind"] == "two-rates"
+        # every miss shows in a cell whose source is on: some 4000 * 10 / 3 of them, but some are hidden by overlaps
+        assert abs(fit.model.noise.miss - 0.15) < 4 * np.sqrt(0.15 / 5000)
+        assert abs(fit.model.noise.false_alarm - 0.01) < 4 * np.sqrt(0.01 / 10_000)
+
+    def test_a_kind_that_was_asked_for_is_kept(self):
+        _, rows = unequal(3, n_samples=800)
+        fit = learned(rows, noise="two-rates")
+        assert fit.diagnostics["noise"]["kind"] == "two-rates"
+        assert fit.model.noise.n_sensors is None
+
+
+@pytest.mark.parametrize("flip_rate", [0.0, 0.02, 0.1])
+@pytest.mark.parametrize("seed", range(3))
+def test_where_one_flip_rate_is_right_nothing_changes(seed, flip_rate):
+    rng = np.random.default_rng(seed)
+    truth = random_network(10, 10, rng=rng, noise=Noise.flips(flip_rate))
+    rows = truth.sample(1000, rng)
+    assert learned(rows).document() == learned(rows, noise="estimate").document()
+
+
+def search_of(rows):
+    search = first_search(lattice_task(Varying.of(PatternCounts.of(rows), (), ()), Settings()))
+    search.run()
+    return search
+
+
+def own_rates(search):
+    """The surface of the same rows with rates of every sensor."""
+    cells = search.task.scale.surface.cells
+    return Surface(cells, NoiseShape.own_rates(cells.n_sensors, 1e-6))
+
+
+class TestEvidence:
+    def integral(self, search):
+        """Over the flip rate, with no source at all, from the definition."""
+        surface, best = search.task.scale.surface, search.best.fit.point
+
+        def weight(rate):
+            height = surface.at(best.sources, best.rate, np.array([rate])).log_likelihood
+            return (
+                np.exp(height - best.log_likelihood) * 2 / (np.pi * TYPICAL_ERROR * (1 + (rate / TYPICAL_ERROR) ** 2))
+            )
+
+        peak = float(best.noise[0])
+        return search.best.score + np.log(quad(weight, 1e-12, 0.5, points=[peak, 2 * peak + 0.01], limit=500)[0])
+
+    def test_it_is_the_integral_over_the_flip_rate(self):
+        rows = np.random.default_rng(1).random((400, 4)) < 0.08
+        search = search_of(rows)
+        assert search.best.fit.point.sources.size == 0
+        assert log_evidence(search) == pytest.approx(self.integral(search), abs=0.1)
+
+    def test_also_where_the_rate_is_at_its_bound(self):
+        """All rows equal up to one source: any flip would show."""
+        rows = np.vstack([np.zeros((300, 3)), np.ones((200, 3))])
+        search = search_of(rows)
+        best = search.best.fit
+        assert best.point.noise[0] <= 1e-4
+        slope = float(search.task.scale.surface.gradient(best.point)[-1])
+        expected = search.best.score + np.log(2 / (np.pi * TYPICAL_ERROR)) - np.log(-slope)
+        assert log_evidence(search) == pytest.approx(expected, abs=0.05)
+
+
+def test_splinters_are_sources_within_others():
+    _, rows = unequal(100)
+    assert has_splinters(search_of(rows))
+    assert not has_splinters(search_of(np.random.default_rng(0).random((300, 4)) < 0.2))
+
+
+def test_the_slope_promises_nothing_where_one_rate_is_right_and_much_where_it_is_not():
+    rng = np.random.default_rng(4)
+    network = random_network(8, 5, rng=rng)
+    promise = []
+    for noise in (Noise.flips(0.03), Noise(0.01, np.linspace(0, 0.4, 8))):
+        search = search_of(OrMixture(network.mixing, network.probability, noise).sample(3000, rng))
+        promise.append(promised(search, own_rates(search)))
+    assert promise[0] < 20  # half a chi-squared of 15 degrees: 7.5 on average, 18 in one of a thousand
+    assert promise[1] > 50
