@@ -28,7 +28,7 @@ def test_an_unknown_setting_is_refused_by_name():
 @pytest.mark.parametrize(
     ("name", "setting", "sentence"),
     [
-        ("likelihood", "n_sources", "which is for 'mac', 'message-passing', 'fastica'; leave it out, or choose one of"),
+        ("likelihood", "n_sources", "which is for 'mac', 'message-passing', .*'fastica'; leave it out, or choose one"),
         ("findbica", "known", "which is for 'likelihood'; leave it out, or choose that method"),
         ("mac", "significance", "which is for 'findbica'; leave it out, or choose that method"),
     ],

@@ -52,7 +52,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     ----------
     method : str or object
         How to learn: "likelihood" (up to some thousand columns), "findbica" (the paper's algorithm), a published rival
-        ("mac", "grecond", "grecond-essential", "message-passing", "fastica"), or any object with
+        ("mac", "grecond", "message-passing", ...; see ``bica.methods``), or any object with
         ``fit(data, rng) -> Fit``.
     noise : "auto", "estimate", "two-rates", "per-sensor", float or Noise
         How often sensors err: found from the data, as one flip rate ("estimate"), as rates of false alarms and misses
@@ -69,7 +69,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     prior : pair of floats or None
         A Beta prior on every probability: (alpha, beta) counts as alpha - 1 rows on and beta - 1 rows off.
     n_sources : int or None
-        How many sources there are, for rivals that cannot find it out: "mac", "message-passing", "fastica".
+        How many sources there are, for rivals that cannot find it out, such as "mac" or "message-passing".
     binarize : float, mapping from column to float, or None
         Cells above this threshold are on. Without it, only 0 and 1 can be read.
     temporal : bool or float

@@ -16,11 +16,49 @@ METHODS = {  # imported when first asked for, so that listing the names is quick
     "mac": "bica.rivals.mac:MAC",
     "grecond": "bica.rivals.grecond:GreConD",
     "grecond-essential": "bica.rivals.grecond:GreConDEssential",
+    "grecond-plus": "bica.rivals.grecond:GreConDPlus",
     "message-passing": "bica.rivals.message_passing:MessagePassing",
+    "ormachine": "bica.rivals.or_machine:OrMachine",
+    "asso": "bica.rivals.asso:Asso",
+    "elbmf": "bica.rivals.elbmf:ELBMF",
+    "attractor": "bica.rivals.attractor:Attractor",
+    "buffet": "bica.rivals.buffet:IndianBuffet",
+    "noca": "bica.rivals.noca:NOCA",
+    "beta": "bica.rivals.beta:BetaSources",
+    "quartets": "bica.rivals.quartets:Quartets",
+    "xor": "bica.rivals.xor:XorICA",
     "fastica": "bica.rivals.fastica:FastICA",
 }
-COUNTED = ("mac", "grecond", "grecond-essential", "message-passing", "fastica")  # probabilities are counted
-REFERENCES = ("fastica",)  # methods for another model, shown for reference; not expected to find OR mixtures
+COUNTED = (  # probabilities are counted
+    "mac",
+    "grecond",
+    "grecond-essential",
+    "grecond-plus",
+    "message-passing",
+    "ormachine",
+    "asso",
+    "elbmf",
+    "attractor",
+    "buffet",
+    "beta",
+    "fastica",
+)
+REFERENCES = (  # methods for another model, shown for reference; not expected to find OR mixtures
+    "buffet",  # one probability for all sources, and links that fail: chains split sources of unequal frequency
+    "beta",  # graded sources that add up
+    "noca",  # links that fail, each with its own probability
+    "quartets",  # links that fail now and then: where they never do, two sources behind four sensors look like one
+    "xor",
+    "fastica",
+)
+WIDE_ONLY = (  # need several sensors per source: where there are few, noise explains the rows as well
+    "ormachine",
+    "attractor",
+    "buffet",
+    "noca",
+    "beta",
+    "quartets",
+)
 
 
 NoiseName = Literal["auto", "estimate", "two-rates", "per-sensor"]
@@ -38,7 +76,7 @@ def method_named(name: str, *, spelled: Callable[[str], str] = repr, **settings:
     >>> method_named("likelihood", n_sources=2, spelled=lambda name: "--sources")
     Traceback (most recent call last):
     bica.errors.SettingError: method 'likelihood' has no setting --sources, which is for 'mac', 'message-passing', \
-'fastica'; leave it out, or choose one of these
+'ormachine', 'asso', 'elbmf', 'noca', 'beta', 'fastica'; leave it out, or choose one of these
     """
     known = settings_of(name)
     for setting in settings:

@@ -89,7 +89,7 @@ COMMANDS = {
     ),
     "check": (
         "bica.cli.commands.check",
-        "Check TABLE before any fit: whether hidden sources can explain it, and at what cost.",
+        "Check TABLE before any fit: whether hidden sources can explain it or another tool suits it, and the cost.",
     ),
     "slots": (
         "bica.cli.commands.slots",

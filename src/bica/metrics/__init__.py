@@ -14,6 +14,7 @@ from bica.metrics.errors import (
     column_score,
     compare_models,
     in_degree_error,
+    information_gain,
     structure_error,
     transmission_probability_error,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "compare_models",
     "hamming_distance",
     "in_degree_error",
+    "information_gain",
     "match_by_program",
     "match_columns",
     "match_greedily",

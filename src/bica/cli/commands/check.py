@@ -18,7 +18,7 @@ from bica.cli.options import binarize_option, json_option, weights_option
 def check(
     table: str, with_fit: bool, binarize: float | dict[str, float] | None, weights: str | None, as_json: bool
 ) -> None:
-    """Check TABLE before any fit: whether hidden sources can explain it, or another tool suits it better, and the cost.
+    """Check TABLE before any fit: whether hidden sources can explain it or another tool suits it, and the cost.
 
     TABLE is a file as for `bica fit`; a single dash reads CSV from standard input.
     """
