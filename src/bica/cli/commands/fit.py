@@ -43,7 +43,25 @@ SPELLED = {  # options whose names differ from Python's settings
 
 
 # those of `bica.methods`, once more: completion must not wait for NumPy
-METHOD_NAMES = ("likelihood", "findbica", "mac", "grecond", "grecond-essential", "message-passing", "fastica")
+METHOD_NAMES = (
+    "likelihood",
+    "findbica",
+    "mac",
+    "grecond",
+    "grecond-essential",
+    "grecond-plus",
+    "message-passing",
+    "ormachine",
+    "asso",
+    "elbmf",
+    "attractor",
+    "buffet",
+    "noca",
+    "beta",
+    "quartets",
+    "xor",
+    "fastica",
+)
 
 
 def _method_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
