@@ -56,8 +56,8 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         ``fit(data, rng) -> Fit``.
     noise : "auto", "estimate", "two-rates", "per-sensor", float or Noise
         How often sensors err: found from the data, as one flip rate ("estimate"), as rates of false alarms and misses
-        for all columns ("two-rates") or for each ("per-sensor"), or whichever of these the rows speak for ("auto");
-        or known, one flip rate (0: never) or rates of false alarms and misses.
+        for all columns ("two-rates") or for each ("per-sensor"), or whichever of these the rows speak for ("auto",
+        one flip rate beyond 16 columns); or known, one flip rate (0: never) or rates of false alarms and misses.
     min_probability : float or None
         Rarer sources are dropped; None lets the method decide (FindBICA: 0.02).
     significance : float or None

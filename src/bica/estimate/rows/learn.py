@@ -31,6 +31,8 @@ def fit_on_rows(table: Varying, settings: Settings, start: Start, *, briefly: bo
 
     ``start.noise`` is one flip rate, or empty where the noise is known. Ctrl-C keeps the best so far.
     """
+    if settings.noise == "auto":  # other kinds of noise multiply the hidden states: only on request
+        settings = replace(settings, noise="estimate")
     start = replace(start, noise=np.maximum(start.noise, LEAST_FLIPS))
     shape, limits = first_shape(table, settings), BRIEF if briefly else QUICK
     task = row_task(table, settings, start, shape, limits, BRIEF_WORK if briefly else MOST_WORK)

@@ -30,8 +30,7 @@ MOST_STATES = 1 << 15  # in a row; with 4096 gains were up to 35 off where many 
 QUICK = Limits(1e-3, 0.02, MOST_STATES, 1 << 21)  # for a search: off by a few units of log-likelihood
 CAREFUL = Limits(1e-4, 1.0, MOST_STATES, 1 << 23)  # for numbers that are reported: off by a few tenths
 IMPOSSIBLE = 1e-280  # what wrong cells cost at most: every logarithm is finite
-BUILDING, VISITING = 50.0, 10.0  # nanoseconds to make a state, and to pass by one on the way
-CLIMBING = 100.0  # nanoseconds per row to find the best probability of a set
+BUILDING, CLIMBING = 50.0, 100.0  # nanoseconds to make a state, and per row to find the best probability of a set
 AT_A_TIME = 512  # candidates whose ratios are in memory together
 
 
@@ -103,7 +102,7 @@ class RowSurface:
         probability, errors = -np.expm1(-rate), error_costs(false_alarm, miss)
         model = StateSources(sources.view(np.uint64), probability / (1.0 - probability), float(np.exp(-rate.sum())))
         states = hidden_states(self.cells.rows, model, errors, self.limits)
-        self.work += max(BUILDING * states.starts[-1], VISITING * states.n_visits)
+        self.work += BUILDING * states.starts[-1]
         without_errors = self.cells.ones @ np.log1p(-miss) + self.cells.zeros @ np.log1p(-false_alarm)
         with np.errstate(divide="ignore"):  # no chance where there are too many states
             log_likelihood = float(self.cells.weights @ (np.log(states.chance) + without_errors))

@@ -80,7 +80,6 @@ class States(NamedTuple):
     weights: Vector  # (n_states,), v above
     chance: Vector  # (n_rows,), P(x) / B(x)
     cut: NDArray[np.bool_]  # (n_rows,), where there were too many states
-    n_visits: int  # states met on the way
 
 
 class Row(NamedTuple):
@@ -115,7 +114,6 @@ class _List(NamedTuple):
     slots: Places  # the hash table: place of a state plus generation
     generation: Places  # (1,), above all that was written before the table was last cleared
     n_slots: Places  # (1,), how many slots are in use: few for few states, so that they stay near the processor
-    n_visits: Places  # (1,), states met so far, in all rows
 
 
 @compiled
@@ -196,7 +194,6 @@ def _empty_list(most_states: int) -> _List:
         np.zeros(n_slots, np.int64),
         np.zeros(1, np.int64),
         np.zeros(1, np.int64),
-        np.zeros(1, np.int64),
     )
 
 
@@ -252,7 +249,6 @@ def _take(k: int, visible: _Visible, row: Row, limits: Limits, states: _List) ->
     powers, products, reserve, share = row.powers, row.products, limits.reserve, states.share[0]
     best, generation, mask = states.best[0], states.generation[0], np.uint64(states.n_slots[0] - 1)
     n_before = n = states.n_states[0]
-    states.n_visits[0] += n_before
     added[:n_before] = 0.0
     for i in range(n_before):
         joined = sets[i] | source
@@ -360,4 +356,4 @@ def hidden_states(rows: StateRows, sources: StateSources, errors: Errors, limits
         weights[begin : begin + n] = states.weights[:n]
         starts[number + 1] = begin + n
     n_states = starts[n_rows]
-    return States(starts, sets[:n_states].copy(), weights[:n_states].copy(), chance, cut, states.n_visits[0])
+    return States(starts, sets[:n_states].copy(), weights[:n_states].copy(), chance, cut)
