@@ -26,9 +26,9 @@ PACKAGE = Path(bica.__file__).parent
 MIXING = np.array([[1, 0, 1, 0], [1, 1, 0, 0], [0, 1, 0, 1], [0, 0, 1, 1]], dtype=bool)
 
 
-def fit(folder: Path) -> None:
-    """``bica fit`` on four columns, in this process, its screen thrown away."""
-    sys.argv = ["bica", "fit", str(folder / "table.csv"), "-o", str(folder / "model.json"), "--force"]
+def fit(folder: Path, model: str) -> None:
+    """``bica fit`` on four columns, in this process, its screen thrown away; there is no older model."""
+    sys.argv = ["bica", "fit", str(folder / "table.csv"), "-o", str(folder / model)]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
         main()
 
@@ -48,7 +48,7 @@ def first_visits(folder: Path) -> list[str]:
 
     sys.setprofile(note)
     try:
-        fit(folder)
+        fit(folder, "model.json")
     finally:
         sys.setprofile(None)
     return files
@@ -59,7 +59,7 @@ def report() -> None:
         folder = Path(name)
         rows = OrMixture(MIXING, [0.2, 0.3, 0.1, 0.2]).sample(500, np.random.default_rng(0))
         (folder / "table.csv").write_bytes(csv_bytes(rows, ["a", "b", "c", "d"]))
-        fit(folder)  # compiles and imports
+        fit(folder, "first.json")  # compiles and imports
         files = first_visits(folder)
     changes = sum(before != after for before, after in itertools.pairwise(files))
     print("# The way of a table of four columns through `bica fit`\n")

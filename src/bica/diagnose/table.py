@@ -302,13 +302,17 @@ def _exclusive(names: list[str]) -> Hint:
     )
 
 
+MANY_APART = 0.01  # share of the pairs: roles exclude each other all over the table
+
+
 def _roles(
     cells: NDArray[np.bool_], weights: NDArray[np.float64], pairs: PairTests, columns: NDArray[np.int64]
 ) -> Hint | None:
     """Few distinct rows, of which columns, or frequent rows as a whole, exclude each other (Fisher's test)."""
     if len(cells) > weights.sum() / 2:
         return None
-    if not pairs.is_apart[np.ix_(columns, columns)].any() and not _rows_apart(cells[:, columns], weights):
+    apart = pairs.is_apart[np.ix_(columns, columns)].mean() > MANY_APART
+    if not apart and not _rows_apart(cells[:, columns], weights):
         return None
     return Hint(
         "roles",
