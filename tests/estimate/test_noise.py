@@ -71,6 +71,19 @@ class TestUnequalSensors:
         assert fit.model.noise.n_sensors is None
 
 
+def test_beyond_sixteen_sensors_it_has_to_be_asked_for():
+    rng = np.random.default_rng(2)
+    mixing = np.zeros((18, 6), dtype=bool)
+    for source in range(6):
+        mixing[3 * source : 3 * source + 4, source] = True
+    truth = OrMixture(mixing, np.full(6, 0.1), Noise(0.005, np.linspace(0.0, 0.2, 18)))
+    rows = truth.sample(3000, rng)
+    assert "flip_rate" in learned(rows).diagnostics["noise"]
+    asked = learned(rows, noise="per-sensor")
+    assert asked.diagnostics["noise"]["kind"] == "per-sensor"
+    assert columns(asked.model) >= columns(truth)
+
+
 @pytest.mark.parametrize("flip_rate", [0.0, 0.02, 0.1])
 @pytest.mark.parametrize("seed", range(3))
 def test_where_one_flip_rate_is_right_nothing_changes(seed, flip_rate):

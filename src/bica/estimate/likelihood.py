@@ -11,7 +11,7 @@ import numpy as np
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.diagnose.table import TableCheck
-from bica.errors import BicaWarning, SettingError
+from bica.errors import BicaWarning, LimitError, SettingError
 from bica.estimate.blocks.learn import WideTask
 from bica.estimate.lattice.learn import LATTICE_SENSORS, fit_on_lattice
 from bica.estimate.rows.learn import fit_on_rows
@@ -99,10 +99,16 @@ class Likelihood(Settings):
         learned = task.learn(rng)
         if learned.interrupted or table.data.n_sensors > WORD:
             return task.result(learned)
-        start = task.start_at_once(learned)
-        fit = fit_on_rows(table, self, start, briefly=learned.unanimous)
-        if fit is None and table.data.n_sensors <= LATTICE_SENSORS and not learned.unanimous:
+        start, asked = task.start_at_once(learned), self.noise in ("two-rates", "per-sensor")
+        decided = learned.unanimous and not asked
+        fit = fit_on_rows(table, self, start, briefly=decided)
+        if fit is None and table.data.n_sensors <= LATTICE_SENSORS and not decided:
             return fit_on_lattice(table, self, start)
+        if fit is None and asked:
+            raise LimitError(
+                "these rows have too many hidden states to estimate misses and false alarms apart; give the rates, or "
+                "estimate one flip rate for all"
+            )
         return task.result(learned) if fit is None else fit
 
 
