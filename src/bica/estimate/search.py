@@ -213,9 +213,9 @@ class SourceSearch:
         rest = self.surface.at(point.sources[kept], point.rate[kept], point.noise)
         return (rest, self.best.fit.free[kept]) if np.isfinite(rest.log_likelihood) else None
 
-    def new(self, candidates: Sets) -> Sets:
-        """Those that may be a source and are none yet."""
-        absent: Sets = np.setdiff1d(candidates, self.best.fit.point.sources)
+    def new(self, candidates: Sets, present: Sets | None = None) -> Sets:
+        """Those that may be a source and are none yet, in the best so far or among these."""
+        absent: Sets = np.setdiff1d(candidates, self.best.fit.point.sources if present is None else present)
         absent = absent[np.bitwise_count(absent.view(np.uint64)) >= self.surface.noise.least_sensors]
         for together in self.task.forbidden:
             absent = absent[absent & together != together]
@@ -332,7 +332,8 @@ def exchange(search: SourceSearch, look: Look = wide) -> bool:
         candidates = relatives_of(point.sources[place], rest[0].sources, search.surface.cells.n_sensors)
         if doubtful[place]:
             candidates = np.concatenate([candidates, look(search, rest[0])])
-        if search.add_one_of(*rest, search.new(candidates)):
+        present = rest[0].sources if look is steep else None  # it may come back itself, to end at better rates
+        if search.add_one_of(*rest, search.new(candidates, present)):
             search.turn = place - search.n_known
             return True
     return False

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bica.data.patterns import PatternCounts
-from bica.estimate.lattice.surface import NoiseShape
+from bica.estimate.lattice.surface import NoiseShape, Pace
 from bica.estimate.rows.states import CAREFUL, QUICK, RowSurface, StateCells
 from bica.estimate.score import BetaPrior, refit
 from bica.kernels.rows.states import Limits
@@ -79,8 +79,8 @@ def test_limits_cost_little(limits, allowance):
     sources, start = (1 << np.arange(9)) @ truth.mixing, (truth.rate, np.array([0.03]))
     here, there = exact.at(sources, *start), rows.at(sources, *start)
     assert -allowance < there.log_likelihood - here.log_likelihood < 0
-    free, pace = np.ones(sources.size, dtype=bool), {"tolerance": 0.01, "fresh": 1, "tries": 4}
-    best, found = (refit(s, p, free, BetaPrior(), **pace).point for s, p in ((exact, here), (rows, there)))
+    free, pace = np.ones(sources.size, dtype=bool), Pace(tolerance=0.01, fresh=1, tries=4)
+    best, found = (refit(s, p, free, BetaPrior(), pace=pace).point for s, p in ((exact, here), (rows, there)))
     error = np.sqrt(truth.probability / 4000)
     assert (np.abs(best.probability - found.probability) < 0.2 * error).all()
     assert abs(best.noise[0] - found.noise[0]) < 0.03 * best.noise[0]
