@@ -119,8 +119,9 @@ def test_gain_finds_what_slope_does_not():
     """A source of four sensors that is not among the steepest of its size, in a real network of ten sensors."""
     truth, rng = network(GARR200212, 0.02, 1)
     data = PatternCounts.of(truth.sample(5000, rng))
-    by_gain = first_search(lattice_task(Varying.of(data, (), ()), Settings()))
-    by_slope = SourceSearch(replace(by_gain.task, moves=BY_SLOPE), by_gain.start)
+    task = lattice_task(Varying.of(data, (), ()), Settings())
+    by_gain = first_search(task)
+    by_slope = SourceSearch(replace(by_gain.task, moves=BY_SLOPE), task.start())
     by_slope.run()
     by_gain.run()
     true = set(as_sets(GARR200212).tolist())

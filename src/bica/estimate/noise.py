@@ -15,10 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.patterns import PatternCounts
 from bica.estimate.lattice.surface import MOST_FALSE_ALARMS, NoiseShape, lowest_rate
 from bica.estimate.score import AT_BOUND, TYPICAL_RATE
 from bica.estimate.search import SourceSearch, Start
+from bica.estimate.settings import Varying
 
 Sets = NDArray[np.int64]
 Vector = NDArray[np.float64]
@@ -50,8 +50,8 @@ class NoiseTask(Protocol):
     """What choosing a kind of noise needs of a task (``whole.py``)."""
 
     @property
-    def data(self) -> PatternCounts:
-        """The rows of the sensors that vary."""
+    def table(self) -> Varying:
+        """The table, with the sensors that vary."""
 
     @property
     def route(self) -> Any:
@@ -63,7 +63,7 @@ class NoiseTask(Protocol):
 
 def with_best_noise(task: NoiseTask, search: SourceSearch, asked: str) -> tuple[SourceSearch, NoiseKind]:
     """Run the search, with the kind of noise that was asked for or with the one that the rows speak for."""
-    only_one = asked == FLIPS.name or task.data.n_sensors < LEAST_SENSORS
+    only_one = asked == FLIPS.name or task.table.data.n_sensors < LEAST_SENSORS
     for moves in ((), task.route.first_moves):
         search.run(moves)
         if not only_one and has_splinters(search):  # there may be hundreds, and each move with them is slow
@@ -80,7 +80,7 @@ def _best_of_kinds(task: NoiseTask, search: SourceSearch, asked: str) -> tuple[S
     for kind in (TWO_RATES, PER_SENSOR):
         if asked not in ("auto", kind.name):
             continue
-        shape = kind.shape(task.data.n_sensors, lowest_rate(task.data))
+        shape = kind.shape(task.table.data.n_sensors, lowest_rate(task.table.data))
         if asked != kind.name and not _is_worth_a_try(task, search, shape):
             continue
         tried = task.search(shape, without_splinters(search, shape), another=True)
@@ -97,7 +97,9 @@ def _is_worth_a_try(task: NoiseTask, search: SourceSearch, shape: NoiseShape) ->
     if has_splinters(search):
         return True
     n_more = shape.n_unknown - search.surface.noise.n_unknown
-    return promised(search, task.route.surface(shape)) > float(PROMISING * 0.5 * n_more * math.log(task.data.n_samples))
+    return promised(search, task.route.surface(shape)) > float(
+        PROMISING * 0.5 * n_more * math.log(task.table.data.n_samples)
+    )
 
 
 def has_splinters(search: SourceSearch) -> bool:

@@ -128,7 +128,7 @@ class SourceSearch:
     """The best set of sources so far, and what every move needs."""
 
     def __init__(self, task: SearchTask, start: Start) -> None:
-        self.task, self.start = task, start
+        self.task = task
         self.surface: SearchSurface = task.scale.surface
         self.better = task.better
         self.n_known = start.n_known  # the first sources, which stay whatever happens

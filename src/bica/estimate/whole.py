@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning
 from bica.estimate.errors import noise_report, standard_errors
 from bica.estimate.lattice.surface import NoiseShape, lowest_rate
@@ -49,7 +48,6 @@ class WholeTask:
     """The sensors of a table that vary, the user's settings, and a route."""
 
     table: Varying
-    data: PatternCounts  # the rows of the sensors that vary
     settings: Settings
     route: Route
     prior: BetaPrior
@@ -60,7 +58,7 @@ class WholeTask:
         """The task, with what a source must gain."""
         prior, n_sensors = BetaPrior(*(settings.prior or (1.0, 1.0))), table.data.n_sensors
         cost = cost_by_size(n_sensors, table.data.n_samples + prior.n_rows, n_sensors)
-        return cls(table, table.data, settings, route, prior, cost)
+        return cls(table, settings, route, prior, cost)
 
     def start(self) -> Start:
         """The known sources, and noise that explains every row."""
@@ -73,7 +71,7 @@ class WholeTask:
     def known_shape(self, noise: Noise) -> NoiseShape:
         """The noise that the user gave, of the sensors that vary."""
         noise.rates(self.table.whole.n_sensors)  # an error unless there is one value per sensor
-        return NoiseShape.known(noise.of_sensors(self.table.places), self.data.n_sensors)
+        return NoiseShape.known(noise.of_sensors(self.table.places), self.table.data.n_sensors)
 
     def search(self, shape: NoiseShape, start: Start, *, another: bool = False) -> SourceSearch:
         """A search with this noise, which may be another kind than the first."""
@@ -111,13 +109,13 @@ class WholeTask:
         report = noise_report(search, surface, fit, errors, kind)
         self._warn_of_vague_noise(report)
         noise = self._noise(fit, surface, kind)
-        sensors = np.arange(self.data.n_sensors, dtype=np.uint64)[:, None]
+        sensors = np.arange(self.table.data.n_sensors, dtype=np.uint64)[:, None]
         mixing = (fit.point.sources.view(np.uint64) >> sensors) & 1 == 1
         model, error = self.table.model(mixing, fit.point.probability, errors.probability, noise)
         return Fit(
             model,
             method="likelihood",
-            n_samples=self.data.n_samples,
+            n_samples=self.table.data.n_samples,
             log_likelihood=fit.point.log_likelihood if self.route.exact else None,
             probability_error=error,
             n_iter=len(search.visited),
@@ -128,8 +126,8 @@ class WholeTask:
     def _warn_of_vague_noise(self, report: dict[str, Any]) -> None:
         if self.settings.noise != PER_SENSOR.name:
             return
-        too_few = range(self.data.n_sensors) if self.data.n_sensors < LEAST_SENSORS else ()
-        names = ", ".join(repr(self.data.sensors[i]) for i in report.get("vague", too_few))
+        too_few = range(self.table.data.n_sensors) if self.table.data.n_sensors < LEAST_SENSORS else ()
+        names = ", ".join(repr(self.table.data.sensors[i]) for i in report.get("vague", too_few))
         if not names:
             return
         warnings.warn(
@@ -145,7 +143,7 @@ class WholeTask:
             return self.settings.noise
         found = surface.noise.rates(fit.point.noise)
         if kind is not PER_SENSOR:
-            false_alarm, miss = (float(rates[0]) if rates.size else lowest_rate(self.data) for rates in found)
+            false_alarm, miss = (float(rates[0]) if rates.size else lowest_rate(self.table.data) for rates in found)
             return Noise(false_alarm, miss)
         every = [np.full(self.table.whole.n_sensors, rates.mean()) for rates in found]
         for rates, varying in zip(every, found, strict=True):

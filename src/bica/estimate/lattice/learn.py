@@ -51,7 +51,7 @@ def lattice_task(table: Varying, settings: Settings) -> WholeTask:
 
 def first_search(task: WholeTask, start: Start | None = None) -> SourceSearch:
     """A search with the known noise if it is high enough to explain odd rows, else with one unknown flip rate."""
-    start, data, noise = start or task.start(), task.data, task.settings.noise
+    start, data, noise = start or task.start(), task.table.data, task.settings.noise
     if isinstance(noise, Noise) and _is_clear(noise):
         return task.search(task.known_shape(noise), replace(start, noise=np.empty(0)))
     if data.n_sensors < 2:  # with a single sensor, noise looks like a source
