@@ -135,6 +135,7 @@ class SourceSearch:
         self.turn = 0  # whose turn it is to be exchanged
         first = self.surface.at(start.sources, start.rate, start.noise)
         self.best = task.scale.best(first, start.free, start.n_known, exact=task.exact)
+        self.left: frozenset[frozenset[int]] = frozenset()  # sets of sources that were the best before
         self.visited = [_visit(self.best)]  # score and mean noise of every set of sources refitted
 
     def run(self, moves: Sequence[Move] | None = None) -> Found:
@@ -167,24 +168,26 @@ class SourceSearch:
             found = scale.best_above(self.best, start, free, self.n_known)
         else:
             found = scale.best(start, free, self.n_known)
-        if self.task.exact and found.score > self.best.score:
+        if self.task.exact and scale.advantage(found, self.best) > 0:
             found = scale.best(found.fit.point, found.fit.free, self.n_known, exact=True)
         self.visited.append(_visit(found))
         return found
 
     def improves(self, found: Found) -> bool:
-        """Whether this is the best so far; if so, it is kept."""
-        if not found.score > self.best.score + self.better:
+        """Whether this is the best so far; if so, it is kept. No set of sources that was left comes back."""
+        present = frozenset(self.best.fit.point.sources.tolist())
+        sources = frozenset(found.fit.point.sources.tolist())
+        if sources in self.left or not self.task.scale.advantage(found, self.best) > self.better:
             return False
+        if sources != present:
+            self.left = self.left | {present}
         self.best = found
         return True
 
     def forecast(self, point: Any, free: Flags, candidates: Sets) -> tuple[Vector, Vector]:
         """The score with each candidate added, before a refit, and the candidate's probability."""
-        scale = self.task.scale
         gain, probability = self.surface.additions(point, candidates)
-        here = scale.plain_score(point, free, self.n_known) + self.best.correction
-        return here + gain - scale.cost_of(candidates), probability
+        return self.task.scale.forecast(self.best, point, free, candidates) + gain, probability
 
     def promising(self, point: Any, free: Flags, candidates: Sets, bar: float) -> Iterator[tuple[Any, Flags]]:
         """The point with one source more: the few candidates that promise most, if their forecast is above ``bar``."""
@@ -312,7 +315,8 @@ def add_regardless(search: SourceSearch) -> bool:
 def drop(search: SourceSearch) -> bool:
     """Drop one source: the one that loses least by the curvature, refitted before it is compared."""
     forecast = search.loss()
-    forecast[search.n_known :] -= search.task.scale.cost_of(search.best.fit.point.sources[search.n_known :])
+    sources = search.best.fit.point.sources
+    forecast[search.n_known :] -= search.task.scale.cost_of(sources[search.n_known :], sources)
     for place in np.argsort(forecast, kind="stable")[:TRIED].tolist():
         if forecast[place] > HOPELESS:
             return False
