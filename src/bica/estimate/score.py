@@ -112,20 +112,23 @@ class RatePrior:
 
     def slope(self, log_rate: Vector) -> Vector:
         """The derivative by each log rate."""
-        return -self.degrees / self._scatter(log_rate) * self._from_mean(log_rate)
+        slope: Vector = -self.degrees / self._scatter(log_rate) * self._from_mean(log_rate)
+        return slope
 
     def curvature(self, log_rate: Vector) -> NDArray[np.float64]:
         """Minus the second derivatives with the variance as it is estimated there, so that it is never negative."""
         among = np.eye(self.n_rates) - 1.0 / (self.MEAN_COUNT + self.n_rates)
-        return self.degrees / self._scatter(log_rate) * among
+        curvature: NDArray[np.float64] = self.degrees / self._scatter(log_rate) * among
+        return curvature
 
     def _scatter(self, log_rate: Vector) -> float:
         apart = log_rate - self.MEAN
         return 0.5 * (self.VARIANCE_COUNT * self.VARIANCE + float(apart @ self._from_mean(log_rate)))
 
     def _from_mean(self, log_rate: Vector) -> Vector:
-        apart: Vector = log_rate - self.MEAN
-        return apart - apart.sum() / (self.MEAN_COUNT + self.n_rates)
+        apart = log_rate - self.MEAN
+        from_mean: Vector = apart - apart.sum() / (self.MEAN_COUNT + self.n_rates)
+        return from_mean
 
 
 @dataclass(frozen=True, slots=True, eq=False)
