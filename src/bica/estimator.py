@@ -69,7 +69,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     prior : pair of floats or None
         A Beta prior on every probability: (alpha, beta) counts as alpha - 1 rows on and beta - 1 rows off.
     n_sources : int or None
-        How many sources there are, for rivals that cannot find it out, such as "mac" or "message-passing".
+        How many sources there are, if that is known; rivals such as "mac" or "message-passing" cannot find it out.
     binarize : float, mapping from column to float, or None
         Cells above this threshold are on. Without it, only 0 and 1 can be read.
     temporal : bool or float

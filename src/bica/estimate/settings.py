@@ -111,6 +111,7 @@ class Settings:
     known: Sequence[KnownSource] = ()  # tuples and mappings are accepted, too
     forbidden: Sequence[str | Sequence[str]] = ()  # sensors that are never all driven by one unknown source
     prior: tuple[float, float] | None = None  # a Beta prior on every probability
+    n_sources: int | None = None  # how many there are, where that is known; None leaves the choice to the likelihood
     n_jobs: int | None = None  # threads for tables of many sensors, counted as scikit-learn does
 
     def __post_init__(self) -> None:
@@ -120,7 +121,11 @@ class Settings:
             raise SettingError(
                 f"a Beta prior is two numbers of at least 1 (they count rows), but {self.prior} was given"
             )
+        if self.n_sources is not None and not (isinstance(self.n_sources, int) and self.n_sources >= 1):
+            raise SettingError(f"n_sources must be a whole number from 1 on, but {self.n_sources!r} was given")
         object.__setattr__(self, "known", known_sources(self.known))
+        if self.n_sources is not None and self.n_sources < len(self.known):
+            raise SettingError(f"{len(self.known)} sources are known, more than n_sources = {self.n_sources}")
         object.__setattr__(self, "forbidden", forbidden_sets(self.forbidden))
         checked_n_jobs(self.n_jobs)
 
