@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,10 @@ class ArrayTable:
         for start in range(0, len(self.array), step):
             part = self.array[start : start + step]
             weights = None if self.weights is None else self.weights[start : start + step]
-            yield chunk_of_values(part, self.sensors, self.columns.thresholds, start, weights)
+            labels = tuple(tuple(map(str, part[:, place])) for _, place in self.columns.carried)
+            kept = part[:, self.columns.places] if self.columns.others else part
+            chunk = chunk_of_values(kept, self.sensors, self.columns.thresholds, start, weights)
+            yield replace(chunk, labels=labels)
 
     def distinct(self) -> Iterator[Chunk]:
         """The rows are in memory already: no need to group them first."""
@@ -194,7 +197,13 @@ def table_of_matrix(matrix: Any, names: list[str] | None, options: Options) -> T
         matrix = two_dimensional(matrix)
     columns = options.columns(numbered(matrix.shape[1]) if names is None else names)
     weights = options.weights(matrix.shape[0])
-    return sparse_table(matrix, columns, weights) if sparse.issparse(matrix) else ArrayTable(matrix, columns, weights)
+    if not sparse.issparse(matrix):
+        return ArrayTable(matrix, columns, weights)
+    if columns.carried:
+        raise DataError("a sparse matrix holds no ids and no times; leave out `id` and `time`")
+    by_columns: Any = matrix
+    kept = by_columns.tocsc()[:, columns.places] if columns.others else matrix
+    return sparse_table(kept, replace(columns, others=()), weights)
 
 
 def names_beside(path: Path, shape: tuple[int, ...]) -> list[str] | None:
