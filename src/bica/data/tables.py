@@ -230,6 +230,11 @@ def open_table(
     return table_of_matrix(x, None, options)
 
 
+def is_weighted(table: Table) -> bool:
+    """Whether the rows of an open table have weights."""
+    return table.columns.weight is not None or getattr(table, "weights", None) is not None
+
+
 def _frame_in(x: Any) -> Any:
     """The data frame that narwhals sees in ``x``, or ``x`` itself."""
     try:

@@ -211,13 +211,26 @@ def names_beside(path: Path, shape: tuple[int, ...]) -> list[str] | None:
     beside = path.with_name(f"{path.stem}_columns.csv")
     if not beside.is_file():
         return None
-    try:
-        with beside.open(encoding="utf-8-sig", newline="") as file:
-            rows = [row for row in csv.reader(file) if row]
-    except (OSError, UnicodeDecodeError, csv.Error):
-        rows = []
+    rows = _lines_of_names(beside)
     if not rows or rows[0] != ["column"] or any(len(row) != 1 for row in rows):
         raise DataError(f"{beside} must hold the heading `column` and then one name per line")
     if len(shape) == 2 and len(rows) - 1 != shape[1]:
         raise DataError(f"{beside} names {len(rows) - 1} columns, but {path} has {shape[1]}")
     return [name for (name,) in rows[1:]]
+
+
+def names_in(path: Path) -> list[str]:
+    """The names in a file, one per line, perhaps under the heading ``column``."""
+    rows = _lines_of_names(path)
+    if not rows or any(len(row) != 1 for row in rows):
+        raise DataError(f"{path} must hold one name per line; put a name with a comma in it in double quotes")
+    return [name.strip() for (name,) in (rows[1:] if rows[0] == ["column"] else rows)]
+
+
+def _lines_of_names(path: Path) -> list[list[str]]:
+    """The lines of a small file; none if it cannot be read."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return [row for row in csv.reader(file) if row]
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return []

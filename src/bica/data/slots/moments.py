@@ -1,9 +1,13 @@
 """Times of every kind as microseconds since 1970, in the engine's language, and lengths as people write them."""
 
 import re
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Literal
 
 import duckdb
+import numpy as np
+from numpy.typing import NDArray
 
 from bica.data.readers.engine import text_literal
 from bica.errors import DataError, SettingError
@@ -73,8 +77,66 @@ def unit_of_size(largest: float) -> Unit:
     return next((unit for unit, limit in zip(UNITS, (1e11, 1e14, 1e17), strict=False) if largest < limit), "ns")
 
 
-def microseconds_sql(column: str, kind: str, unit: Unit, zone: str = "") -> str:
-    """SQL for the moment in a column of this type, null where there is none to be read."""
+CLOCK = r"(\d{1,2}:\d{2})(:\d{2})?([.]\d{1,6})?( ?[AaPp][Mm])?"
+DATE_FIRST = rf"^\s*(\d{{1,2}})([./-])(\d{{1,2}})[./-](\d{{4}}|\d{{2}})(?:[ T]{CLOCK})?\s*$"
+MONTHS = 12
+
+
+def date_format(example: str, largest: tuple[int, int]) -> str | None:
+    """How a date is written that does not begin with its year, as ``strptime`` names it; None if it is not so.
+
+    ``largest`` are the largest first and second numbers of all dates: a number above 12 is no month. Dots mean that the
+    day comes first. What is left open is refused.
+
+    >>> date_format("01/05/2024 12:00", (31, 12)), date_format("1/5/24 9:30 PM", (12, 31))
+    ('%d/%m/%Y %H:%M', '%m/%d/%y %I:%M %p')
+    """
+    found = re.match(DATE_FIRST, example)
+    if found is None:
+        return None
+    _, sign, _, year, clock, seconds, fraction, half = found.groups()
+    if sign != "." and max(largest) <= MONTHS:
+        raise DataError(
+            f"in {brief(example)} the day or the month may come first; say which with --time-format, as in "
+            f"%d{sign}%m{sign}%Y or %m{sign}%d{sign}%Y"
+        )
+    day, month = ("%d", "%m") if sign == "." or largest[0] > MONTHS else ("%m", "%d")
+    date = sign.join((day, month, "%Y" if len(year) > 2 else "%y"))
+    if clock is None:
+        return date
+    hours = f"{'%I' if half else '%H'}:%M{':%S' if seconds else ''}{'.%f' if fraction else ''}"
+    return f"{date}{'T' if 'T' in example else ' '}{hours}{'' if half is None else half[:-2] + '%p'}"
+
+
+OFFSET = re.compile(r"\s*(?:Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)$")
+
+
+def as_dates(texts: Sequence[str]) -> NDArray[np.datetime64] | None:
+    """The moments as the local clock showed them, offsets left out; None unless all can be read.
+
+    >>> as_dates(["2024-05-01T12:00:00+02:00", "2024-05-01 13:00"])
+    array(['2024-05-01T12:00:00.000000', '2024-05-01T13:00:00.000000'],
+          dtype='datetime64[us]')
+    """
+    local = [OFFSET.sub("", text.strip()) if ":" in text else text.strip() for text in texts]
+    parts = [found.groups() for text in local if (found := re.match(DATE_FIRST, text))]
+    try:
+        largest = max(int(part[0]) for part in parts), max(int(part[2]) for part in parts)
+        known = date_format(local[0], largest)
+        local = local if known is None else [datetime.strptime(text, known).isoformat() for text in local]
+    except (ValueError, DataError):  # not one such date, other ones, or nobody knows which is the day
+        pass
+    try:
+        dates = np.array([text.replace("/", "-") for text in local], "datetime64[us]")
+    except ValueError:
+        return None
+    return None if np.isnat(dates).any() else dates
+
+
+def microseconds_sql(column: str, kind: str, unit: Unit, zone: str = "", known: str | None = None) -> str:
+    """SQL for the moment in a column of this type, null where there is none; ``known`` says how it is written."""
+    if known is not None:
+        return f"epoch_us(try_strptime(trim({column}::VARCHAR), {text_literal(known)})::TIMESTAMPTZ)"
     if kind.startswith("TIMESTAMP") and zone == "UTC":
         return f"epoch_us({column}::TIMESTAMP)"  # no calendar is needed, which is several times as fast
     if CALENDAR.fullmatch(kind):
@@ -124,8 +186,17 @@ def written(engine: duckdb.DuckDBPyConnection, moment: int) -> str:
         "FROM (SELECT make_timestamptz($1) AS t)",
         [moment],
     ).fetchall()
-    sign, minutes = "-" if offset < 0 else "+", abs(int(offset)) // 60
-    return f"{local.rstrip('0').rstrip('.')}{sign}{minutes // 60:02}:{minutes % 60:02}"
+    return str(local).rstrip("0").rstrip(".") + offset_words(int(offset))
+
+
+def offset_words(seconds: int) -> str:
+    """How far a clock is ahead of UTC, as ISO 8601 writes it.
+
+    >>> offset_words(7200), offset_words(-12600)
+    ('+02:00', '-03:30')
+    """
+    minutes = abs(seconds) // 60
+    return f"{'-' if seconds < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}"
 
 
 def offset_at(engine: duckdb.DuckDBPyConnection, moment: int) -> int:
