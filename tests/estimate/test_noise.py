@@ -7,7 +7,7 @@ from scipy.integrate import quad
 from bica import Likelihood
 from bica.data.patterns import PatternCounts
 from bica.estimate.lattice import NoiseShape, Surface
-from bica.estimate.likelihood import first_search, lattice_task
+from bica.estimate.likelihood import lattice_task
 from bica.estimate.noise import TYPICAL_ERROR, has_splinters, log_evidence, promised
 from bica.estimate.settings import Settings, Varying
 from bica.model.noise import Noise
@@ -92,7 +92,7 @@ def test_where_one_flip_rate_is_right_nothing_changes(seed, flip_rate):
 
 
 def search_of(rows):
-    search = first_search(lattice_task(Varying.of(PatternCounts.of(rows), (), ()), Settings()))
+    search = lattice_task(Varying.of(PatternCounts.of(rows), (), ()), Settings()).search()
     search.run()
     return search
 

@@ -5,7 +5,7 @@ import pytest
 
 from bica.data.patterns import PatternCounts
 from bica.estimate.lattice import Cells, NoiseShape, Pace, Surface
-from bica.estimate.likelihood import Likelihood, first_search, lattice_task
+from bica.estimate.likelihood import Likelihood, lattice_task
 from bica.estimate.noise import FLIPS
 from bica.estimate.score import BetaPrior, refit
 from bica.estimate.settings import KnownSource, Varying
@@ -144,7 +144,7 @@ class TestNoiseReport:
     def test_other_sets_of_sources_that_do_as_well_widen_it(self):
         data = PatternCounts.of(TRUTH.sample(4000, RNG(1)))
         task = lattice_task(Varying.of(data, (), ()), Likelihood())
-        search = first_search(task)
+        search = task.search()
         search.run()
         plain = task.result(search, FLIPS, interrupted=False).diagnostics["noise"]
         search.visited += [(search.best.score - 2.9, 0.2), (search.best.score - 3.1, 0.3)]

@@ -57,33 +57,33 @@ class NoiseTask(Protocol):
     def route(self) -> Any:
         """The likelihood, and moves that soon show whether another kind of noise is worth a search."""
 
-    def search(self, shape: NoiseShape, start: Start, *, another: bool = False) -> SourceSearch:
-        """A search with this noise, which may be another kind than the first."""
+    def search(
+        self, start: Start | None = None, shape: NoiseShape | None = None, *, another: bool = False
+    ) -> SourceSearch:
+        """A search from the known sources or as told, with the first noise or with ``another`` kind."""
 
 
 def with_best_noise(task: NoiseTask, search: SourceSearch, asked: str) -> tuple[SourceSearch, NoiseKind]:
     """Run the search, with the kind of noise that was asked for or with the one that the rows speak for."""
     only_one = asked == FLIPS.name or task.table.data.n_sensors < LEAST_SENSORS
-    for moves in ((), task.route.first_moves):
-        search.run(moves)
+    for moves in (task.route.first_moves, task.route.moves):
         if not only_one and has_splinters(search):  # there may be hundreds, and each move with them is slow
             other, kind = _best_of_kinds(task, search, asked)
             if log_evidence(other) > log_evidence(search) + FAR:
                 return other, kind
-    search.run()
+        search.run(moves)
     return (search, FLIPS) if only_one else _best_of_kinds(task, search, asked)
 
 
 def _best_of_kinds(task: NoiseTask, search: SourceSearch, asked: str) -> tuple[SourceSearch, NoiseKind]:
     """From a search with one flip rate on: the other kinds of noise, and whichever has the best evidence."""
+    n_sensors, lowest = task.table.data.n_sensors, lowest_rate(task.table.data)
+    others = [(kind, kind.shape(n_sensors, lowest)) for kind in (TWO_RATES, PER_SENSOR) if asked in ("auto", kind.name)]
     chosen, evidence = FLIPS, log_evidence(search)
-    for kind in (TWO_RATES, PER_SENSOR):
-        if asked not in ("auto", kind.name):
-            continue
-        shape = kind.shape(task.table.data.n_sensors, lowest_rate(task.table.data))
+    for kind, shape in others:
         if asked != kind.name and not _is_worth_a_try(task, search, shape):
             continue
-        tried = task.search(shape, without_splinters(search, shape), another=True)
+        tried = task.search(without_splinters(search, shape), shape, another=True)
         tried.run(task.route.first_moves)
         if asked == kind.name or log_evidence(tried) > evidence - HOPELESS:
             tried.run()

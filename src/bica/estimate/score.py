@@ -312,16 +312,15 @@ class Scale:
         height = point.log_likelihood + pull + self.prior.log_density(point.rate[free])
         return float(height - self.cost_of(point.sources[n_known:]).sum())
 
-    def best(self, start: Any, free: NDArray[np.bool_], n_known: int, *, exact: bool = False) -> Found:
-        """The sources of ``start`` with their best rates."""
-        return self._judged(refit(self.surface, start, free, self.prior, n_known=n_known, exact=exact), n_known)
-
-    def best_above(self, bar: Found, start: Any, free: NDArray[np.bool_], n_known: int) -> Found:
-        """The same, but given up early where it cannot reach the score of ``bar``."""
-        needed = bar.score + float(self.cost_of(start.sources[n_known:]).sum()) - bar.correction - SURPRISE
-        return self._judged(refit(self.surface, start, free, self.prior, n_known=n_known, needed=needed), n_known)
-
-    def _judged(self, fit: Refit, n_known: int) -> Found:
+    def best(
+        self, start: Any, free: NDArray[np.bool_], n_known: int, *, exact: bool = False, above: Found | None = None
+    ) -> Found:
+        """The sources of ``start`` with their best rates; given up early where these cannot score ``above`` another."""
+        needed = -np.inf
+        if above is not None:
+            cost = float(self.cost_of(start.sources[n_known:]).sum())
+            needed = above.score + cost - above.correction - SURPRISE
+        fit = refit(self.surface, start, free, self.prior, n_known=n_known, needed=needed, exact=exact)
         rates = np.flatnonzero(fit.free)
         correction = evidence_correction(
             fit.information[np.ix_(rates, rates)],
@@ -329,5 +328,4 @@ class Scale:
             self.surface.cells.n_samples + self.prior.n_rows,
             given_prior=bool(self.prior.n_rows),
         )
-        cost = float(self.cost_of(fit.point.sources[n_known:]).sum())
-        return Found(fit, fit.objective - cost + correction, correction)
+        return Found(fit, self.plain_score(fit.point, fit.free, n_known) + correction, correction)

@@ -163,10 +163,7 @@ class SourceSearch:
     def refitted(self, start: Any, free: Flags, *, promptly: bool = True) -> Found:
         """With its best rates; promptly given up where it cannot better the best."""
         scale = self.task.scale
-        if promptly:
-            found = scale.best_above(self.best, start, free, self.n_known)
-        else:
-            found = scale.best(start, free, self.n_known)
+        found = scale.best(start, free, self.n_known, above=self.best if promptly else None)
         if self.task.exact and found.score > self.best.score:
             found = scale.best(found.fit.point, found.fit.free, self.n_known, exact=True)
         self.visited.append(_visit(found))

@@ -183,9 +183,10 @@ def fit(
         if n_resamples is not None and "interrupted" not in learned.fit.diagnostics:
             learned = _resampled(learned, learner, n_resamples, np.random.default_rng(seed), n_jobs or ALL_CORES)
     named = _named(learned.fit, output, names_from)
+    named = replace(named, diagnostics={**named.diagnostics, "settings": _typed(click.get_current_context())})
     words = {"sensors": sensors_are, "sources": sources_are, "rows": rows_are}
-    noted = {**named.diagnostics, "settings": _typed(click.get_current_context())}
-    named = replace(named, nouns=named.nouns.with_changes(words), diagnostics=noted)
+    if any(word is not None for word in words.values()):
+        named = replace(named, nouns=named.nouns.with_changes(words))
     give_model(named.document(), output, as_json=as_json, force=force)
     if learned.diagnosis.verdict not in ("fits", "open"):
         note(f"warning: {learned.diagnosis.sentences()[0]}")
