@@ -6,7 +6,7 @@ import pytest
 from bica.data.patterns import PatternCounts
 from bica.estimate.lattice import Cells, NoiseShape, Pace, Surface
 from bica.estimate.likelihood import Likelihood, lattice_task
-from bica.estimate.noise import FLIPS
+from bica.estimate.noise import FLIPS, two_rates
 from bica.estimate.score import BetaPrior, refit
 from bica.estimate.settings import KnownSource, Varying
 from bica.estimate.whole import covariance_of, standard_errors
@@ -92,7 +92,7 @@ def test_a_prior_counts_as_information():
 
 def test_several_rates_have_an_error_each():
     data = expected_counts(TRUTH, 5000)
-    surface = Surface(Cells.of(data), NoiseShape.two_rates(4, 1e-9))
+    surface = Surface(Cells.of(data), two_rates(4, 1e-9))
     start = surface.at(SOURCES, -np.log1p(-TRUTH.probability), np.full(2, 0.05))
     fit = refit(surface, start, np.ones(3, dtype=bool), BetaPrior(), pace=Pace(tolerance=1e-12), exact=True)
     errors = standard_errors(surface, fit)

@@ -302,7 +302,8 @@ def _slopes(model: OrMixture, data: PatternCounts, sources: NDArray[np.int64], *
     """Derivatives of the log probability of every distinct row by the source rates, then by the flip rate."""
     places, shown = data.patterns[:, 0].astype(np.int64), model.pattern_probability()
     silent = np.zeros(len(model.sensors))
-    hidden = None if model.has_lossy_edges else pattern_table(model.mixing, model.probability, silent, silent)
+    given = model.mixing, model.probability, silent, silent
+    hidden = pattern_table(*given) if model.lossy_reach is None else None
     tables = [_grown(hidden, model, int(j)) - shown for j in sources]
     if noise:  # a slightly higher flip rate is the same as flipping once more at a small rate
         blurred = shown.copy()

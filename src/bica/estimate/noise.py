@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.estimate.lattice import MOST_FALSE_ALARMS, NoiseShape, lowest_rate
+from bica.estimate.lattice import NoiseShape, lowest_rate
 from bica.estimate.score import AT_BOUND, TYPICAL_RATE
 from bica.estimate.search import SourceSearch, Start
 from bica.estimate.settings import Varying
@@ -23,6 +23,8 @@ from bica.estimate.settings import Varying
 Sets = NDArray[np.int64]
 Vector = NDArray[np.float64]
 
+MOST_FALSE_ALARMS, MOST_MISSES = 0.4, 0.55  # where both are estimated: together below 1, or on and off change roles
+PULL = 1.0  # rows without an error that every such rate starts from: it decides only where the rows say nothing
 TYPICAL_ERROR = 0.05  # the median of a half-Cauchy prior on rates of noise
 FIRST_FALSE_ALARM, FIRST_MISS = 0.02, 0.1  # where the climb starts
 LEAST_SENSORS = 3  # that tell misses from rare sources
@@ -41,9 +43,23 @@ class NoiseKind:
     shape: Callable[[int, float], NoiseShape]
 
 
+def two_rates(n_sensors: int, lowest: float) -> NoiseShape:
+    """A false-alarm rate and a miss rate for all sensors."""
+    zeros, ones = np.zeros(n_sensors), np.ones((n_sensors, 1))
+    highest = np.array([MOST_FALSE_ALARMS, MOST_MISSES])
+    return NoiseShape(zeros, zeros, ones * [1, 0], ones * [0, 1], highest, lowest, PULL)
+
+
+def own_rates(n_sensors: int, lowest: float) -> NoiseShape:
+    """A false-alarm rate for every sensor, then a miss rate for every sensor."""
+    zeros, each, none = np.zeros(n_sensors), np.eye(n_sensors), np.zeros((n_sensors, n_sensors))
+    highest = np.repeat([MOST_FALSE_ALARMS, MOST_MISSES], n_sensors)
+    return NoiseShape(zeros, zeros, np.hstack([each, none]), np.hstack([none, each]), highest, lowest, PULL, 2)
+
+
 FLIPS = NoiseKind("estimate", NoiseShape.shared_flips)
-TWO_RATES = NoiseKind("two-rates", NoiseShape.two_rates)
-PER_SENSOR = NoiseKind("per-sensor", NoiseShape.own_rates)
+TWO_RATES = NoiseKind("two-rates", two_rates)
+PER_SENSOR = NoiseKind("per-sensor", own_rates)
 
 
 class NoiseTask(Protocol):

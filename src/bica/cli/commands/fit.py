@@ -16,7 +16,6 @@ from bica.cli.options import (
     known_columns,
     level_or_none,
     output_option,
-    refuse_two_answers,
     seed_option,
     sets_of_names,
     weights_option,
@@ -163,8 +162,7 @@ def fit(
     given = {name: None if value == "none" else value for name, value in settings.items() if value not in (None, [])}
     if given["noise"] == "auto":
         del given["noise"]  # every method has its own idea of that
-    refuse_two_answers(as_json, output)
-    check_outputs(force, output)
+    check_outputs(force, output, as_json=as_json)
 
     from dataclasses import replace
 
