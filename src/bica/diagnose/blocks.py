@@ -299,8 +299,8 @@ def _chernoff(probability: Vector, value: Tables, mean: Vector, n_samples: float
 def _x2_tail(x2: float, expected: Vector, free: Tables) -> float:
     """The p-value of X², the square of residuals times ``free``: a gamma distribution with its mean and variance.
 
-    Normal residuals have the mean tr(free) and the variance 2 tr(free²); rare patterns add to the variance. Where hardly
-    a pattern is free, the fitted numbers explain all of them, and what is left over is not of first order.
+    Normal residuals have the mean tr(free) and the variance 2 tr(free²); rare patterns add to that. Where hardly a
+    pattern is free, the fitted numbers explain all of them, and what is left over is not of first order.
     """
     mean = float(np.trace(free))
     if mean < LEAST_FREE:
