@@ -24,7 +24,7 @@ from bica.model.files import as_json
 from bica.model.fit import Fit, Method
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
-from bica.simulate import EVALUATION, TOPOLOGIES, Problem, bars, random_network, simulate, topology
+from bica.simulate import EVALUATION, TOPOLOGIES, Problem, bars, random_network, simulate, topology, with_lossy_edges
 from bica.version import __version__
 
 
@@ -76,9 +76,7 @@ def _random(n_sensors: int, n_sources: int, rng: np.random.Generator) -> OrMixtu
 def _lossy(n_sensors: int, n_sources: int, rng: np.random.Generator) -> OrMixture:
     """Sources of three to five sensors, each of which they reach in half to all of the rows."""
     sure = random_network(n_sensors, n_sources, column_weight=(3, 5), rng=rng)
-    return OrMixture(
-        sure.mixing, sure.probability, reach=np.where(sure.mixing, rng.uniform(0.5, 1, sure.mixing.shape), 0)
-    )
+    return with_lossy_edges(sure, (0.5, 1.0), rng=rng)
 
 
 def _bars(side: int, _: int, rng: np.random.Generator) -> OrMixture:
