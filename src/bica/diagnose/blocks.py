@@ -32,6 +32,7 @@ from scipy.stats import gamma, norm
 from bica.data.pairs import ColumnBits
 from bica.data.patterns import PatternCounts
 from bica.diagnose.table import LISTED, Watched
+from bica.kernels.columns import block_histogram
 from bica.kernels.lattice.channel import mix_lossy_source
 from bica.model.distribution import pattern_table
 from bica.model.or_mixture import OrMixture
@@ -128,11 +129,13 @@ def blocks_of(mixing: NDArray[np.bool_]) -> list[Places]:
 
 def _complete_histogram(columns: ColumnBits, sensors: Places) -> Vector:
     """The patterns of these sensors in the rows in which all of them were observed."""
-    if columns.observed is None:
-        return columns.histogram(sensors)
-    words = np.bitwise_and.reduce(columns.observed[sensors], axis=0)
-    complete = np.unpackbits(words.view(np.uint8), bitorder="little", count=columns.weights.size).astype(bool)
-    return ColumnBits(columns.on, None, np.where(complete, columns.weights, 0.0)).histogram(sensors)
+    weights, histogram = columns.weights, np.zeros(1 << sensors.size)
+    if columns.observed is not None:
+        words = np.bitwise_and.reduce(columns.observed[sensors], axis=0)
+        complete = np.unpackbits(words.view(np.uint8), bitorder="little", count=weights.size).astype(bool)
+        weights = np.where(complete, weights, 0.0)
+    block_histogram(columns.on, sensors, weights, histogram)
+    return histogram
 
 
 @dataclass(frozen=True, slots=True, eq=False)
