@@ -16,8 +16,7 @@ from bica.invert.groups import Group, Solution, silent_share
 from bica.kernels.bits import n_words, unpacked
 from bica.kernels.decoding.lossy import LossyNetwork, decode_lossy
 from bica.kernels.decoding.lossy_sums import sample_row, sum_rows
-from bica.progress import tracked
-from bica.threads import ALL_CORES, in_threads
+from bica.progress import ALL_CORES, in_threads, tracked
 
 MOST_NODES = 20_000  # of the search in each connected part of a row: all 2^14 of thirteen sources
 ROWS_PER_PIECE = 64
