@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bica import FindBICA, Likelihood, Noise, OrMixture, PatternCounts
-from bica.estimate.lattice.learn import first_search, lattice_task
+from bica.estimate.likelihood import first_search, lattice_task
 from bica.estimate.search import SourceSearch, Start
 from bica.estimate.settings import Varying
 from bica.kernels.lattice.subsets import subset_sums

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.estimate.lattice.surface import NoiseShape
+from bica.estimate.lattice import NoiseShape
 from bica.estimate.score import BetaPrior, em_step
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
-from tests.estimate.lattice.surfaces import problems, surface_of
+from tests.estimate.surfaces import problems, surface_of
 
 ROUNDING = 1e-9  # of a height below 1e3
 any_noise = st.floats(0.001, 0.4)

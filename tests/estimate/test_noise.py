@@ -6,8 +6,8 @@ from scipy.integrate import quad
 
 from bica import Likelihood
 from bica.data.patterns import PatternCounts
-from bica.estimate.lattice.learn import first_search, lattice_task
-from bica.estimate.lattice.surface import NoiseShape, Surface
+from bica.estimate.lattice import NoiseShape, Surface
+from bica.estimate.likelihood import first_search, lattice_task
 from bica.estimate.noise import TYPICAL_ERROR, has_splinters, log_evidence, promised
 from bica.estimate.settings import Settings, Varying
 from bica.model.noise import Noise

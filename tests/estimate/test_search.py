@@ -10,11 +10,10 @@ from bica import Likelihood
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning
 from bica.estimate import search
-from bica.estimate.lattice.learn import first_search, lattice_task
-from bica.estimate.lattice.surface import Cells, NoiseShape, Surface
-from bica.estimate.rows import learn
-from bica.estimate.rows.learn import first_shape, row_task
-from bica.estimate.rows.states import RowSurface, StateCells
+from bica.estimate.lattice import Cells, NoiseShape, Surface
+from bica.estimate.likelihood import first_search, lattice_task
+from bica.estimate.rows import states
+from bica.estimate.rows.states import RowSurface, StateCells, first_shape, row_task
 from bica.estimate.score import Scale, cost_by_size
 from bica.estimate.search import BY_GAIN, BY_SLOPE, SearchTask, SourceSearch, Start, add_several, drop
 from bica.estimate.settings import Settings, Varying, as_sets
@@ -185,8 +184,8 @@ class TestManySensors:
     def test_rows_with_too_many_states_are_left_out_of_the_search(self, monkeypatch):
         truth, rows = karen(0.0)
         limits = Limits(1e-3, 0.02, 128, 1 << 20)
-        monkeypatch.setattr(learn, "QUICK", limits)
-        monkeypatch.setattr(learn, "BRIEF", limits)
+        monkeypatch.setattr(states, "QUICK", limits)
+        monkeypatch.setattr(states, "BRIEF", limits)
         data = PatternCounts.of(rows)
         table, settings = Varying.of(data, (), ()), Settings()
         shape = first_shape(table, settings)
@@ -194,7 +193,7 @@ class TestManySensors:
         search = row_task(table, settings, start, shape, limits).search(shape, start)
         assert search.surface.cells.weights.size < data.weights.size
         assert columns(learned(rows).model) == columns(truth)
-        monkeypatch.setattr(learn, "MOST_CUT", 0.0)
+        monkeypatch.setattr(states, "MOST_CUT", 0.0)
         assert row_task(table, settings, start, shape, limits) is None
 
     def test_order_of_rows_and_threads_change_nothing(self):

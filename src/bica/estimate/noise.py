@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.estimate.lattice.surface import MOST_FALSE_ALARMS, NoiseShape, lowest_rate
+from bica.estimate.lattice import MOST_FALSE_ALARMS, NoiseShape, lowest_rate
 from bica.estimate.score import AT_BOUND, TYPICAL_RATE
 from bica.estimate.search import SourceSearch, Start
 from bica.estimate.settings import Varying

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, gammaln, xlogy
 
-from bica.estimate.lattice.surface import Pace, Point, Surface, Vector
+from bica.estimate.lattice import Pace, Point, Surface, Vector
 
 NARROW = 3  # sensors of a narrow source, which gets a discount
 NARROW_SHARE = 0.3  # of the log of the number of sets that a narrow source pays, found on simulated networks

@@ -84,7 +84,7 @@ NOTABLE = 2.5  # nats that a closer look must find: some of a thousand more sets
 
 
 class SearchSurface(Protocol):
-    """A likelihood as a search sees it: ``lattice/surface.py`` and ``rows/states.py`` are two."""
+    """A likelihood as a search sees it: ``lattice.py`` and ``rows/states.py`` are two."""
 
     cells: Any  # with n_sensors, n_samples and weights
     noise: Any  # which noise rates are unknown

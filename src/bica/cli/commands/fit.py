@@ -174,7 +174,7 @@ def fit(
     from bica.cli.screens.model import give_model
     from bica.methods import method_named
     from bica.pipeline import learn, read
-    from bica.threads import ALL_CORES
+    from bica.progress import ALL_CORES
 
     learner = method_named(method, spelled=SPELLED.__getitem__, n_jobs=n_jobs or ALL_CORES, **given)
     with waiting("learning the sources"):

@@ -155,7 +155,7 @@ def _check_picture(picture: str) -> None:
 
 def _draw(found: list[Assignment], best: Assignment, picture: str, force: bool) -> None:
     from bica.applications.monitoring.assignment import gains
-    from bica.report.monitoring import MonitoringPicture, monitoring_chart
+    from bica.report.applications import MonitoringPicture, monitoring_chart
     from bica.report.pictures import save_picture
 
     problem = best.problem

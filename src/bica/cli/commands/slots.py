@@ -76,8 +76,7 @@ def slots(events: tuple[str, ...], output: str, force: bool, as_json: bool, **se
 
     from bica.cli.screens import waiting
     from bica.cli.screens.slots import show_slots
-    from bica.data.slots.moments import microseconds
-    from bica.data.slots.store import event_store
+    from bica.data.slots.store import event_store, microseconds
     from bica.data.writers import check_table_names
     from bica.output import check_outputs
 

@@ -28,6 +28,7 @@ Sets = NDArray[np.int64]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
+LATTICE_SENSORS = 20  # that vary: a table over all their sets takes 8 MB
 HIGHEST = 0.45  # flip rate: at one half a sensor says nothing
 MOST_FALSE_ALARMS, MOST_MISSES = 0.4, 0.55  # where both are estimated: together below 1, or on and off change roles
 PULL = 1.0  # rows without an error that every such rate starts from: it decides only where the rows say nothing

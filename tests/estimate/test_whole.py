@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from bica.data.patterns import PatternCounts
-from bica.estimate.errors import covariance_of, standard_errors
-from bica.estimate.lattice.learn import first_search, lattice_task
-from bica.estimate.lattice.surface import Cells, NoiseShape, Pace, Surface
-from bica.estimate.likelihood import Likelihood
+from bica.estimate.lattice import Cells, NoiseShape, Pace, Surface
+from bica.estimate.likelihood import Likelihood, first_search, lattice_task
 from bica.estimate.noise import FLIPS
 from bica.estimate.score import BetaPrior, refit
 from bica.estimate.settings import KnownSource, Varying
+from bica.estimate.whole import covariance_of, standard_errors
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 
