@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.estimate.lattice.lossy import LossyPoint, LossySurface, Matrix, Vector, pinned
+from bica.estimate.lossy.surface import LossyPoint, LossySurface, Matrix, Vector, pinned
 from bica.kernels.lattice.lossy import NEARLY_NONE, NEARLY_SURE
 
 BETTER = 1e-3  # nats: a smaller rise of the score counts as none

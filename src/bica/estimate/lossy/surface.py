@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.estimate.lattice.surface import Cells
+from bica.estimate.lattice import Cells
 from bica.kernels.lattice.lossy import (
     LARGEST_LEAK,
     MOST_FREQUENT,
