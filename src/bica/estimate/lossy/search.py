@@ -1,24 +1,18 @@
-"""The search for sources with lossy edges: from too many dense sources down to those that pay for every number."""
+"""The moves of the search for lossy edges: drop and add edges; delete, merge and add sources, while the score rises."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.estimate.lossy.surface import LossyPoint, LossySurface, Matrix, Vector, pinned
-from bica.kernels.lattice.lossy import NEARLY_NONE, NEARLY_SURE
+from bica.estimate.lossy.surface import LossyPoint, LossySurface, Matrix, Vector
+from bica.kernels.lattice.lossy import NEARLY_NONE
 
 BETTER = 1e-3  # nats: a smaller rise of the score counts as none
 
-# the start
-MORE_SOURCES = 2  # than sensors: too many at first find more of the true ones
-SPECTRUM_STEPS, FIRST_RATE = 100, 0.01
-LEAST_RATE = 2e-6  # of the spectrum: smaller ones are left out
-MIXTURE_STEPS, DENSE_STEPS = 40, 120
 FAINT_REACH, FAINT_ROWS = 0.02, 1.5  # an edge below, or that switches on fewer rows, is dropped at first sight
 
 # edges
@@ -39,7 +33,6 @@ SPARED_LEAKS = 0.7  # of the leaks, so that some of the ones are left to explain
 BORN, BORN_INSIDE, BORN_OUTSIDE = 0.03, 0.7, 0.05
 FIRST_BIRTH_STEPS, BIRTH_STEPS = 40, 60
 NEW_REACH, NEW_EDGES, PROMISING = 0.1, 4, 2.0
-ROUNDS = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,63 +70,6 @@ class LossyTask:
         """Whether this mode may have these edges."""
         whole = int((1 << np.flatnonzero(sensors)).sum())
         return mode >= self.known.n_modes and not any(whole & int(names) == int(names) for names in self.forbidden)
-
-
-def lossy_cost(n_sensors: int, n_samples: float) -> Vector:
-    """What a source of 0, 1, ... sensors must gain: half a log of the rows for its probability and every reach.
-
-    Of a pair the rows tell one number only; that one and the choice of the pair are paid for.
-    """
-    each = 0.5 * math.log(max(n_samples, 2.0))
-    cost = each * (1.0 + np.arange(n_sensors + 1.0))
-    if n_sensors >= 2:
-        cost[2] = each + math.log(math.comb(n_sensors, 2))
-    return cost
-
-
-def dense_start(task: LossyTask, spectrum: Vector, turn: int) -> LossyPoint:
-    """More sources than there will be, each with all sensors: a mixture of products of Bernoullis on the spectrum.
-
-    For rare sources the rate of a sure source behind a set is the rate of the lossy ones, times the chance that they
-    reach exactly that set. ``turn`` chooses among the heaviest sets to begin with.
-    """
-    n_sensors = task.surface.cells.n_sensors
-    sets = np.flatnonzero(spectrum > LEAST_RATE)
-    inside, rate = ((sets[:, None] >> np.arange(n_sensors)) & 1).astype(float), spectrum[sets]
-    reach, mass, leak = _mixture(inside, rate, _seeds(inside, rate, n_sensors + MORE_SOURCES, turn))
-    known = task.known
-    start = LossyPoint(known.probability, known.reach, leak, known.fixed_probability, known.fixed_reach)
-    for row, weight in zip(reach, mass, strict=True):
-        start = start.plus(float(np.clip(-np.expm1(-weight), 2e-3, 0.9)), row)
-    return task.surface.em(task.obeying(start), DENSE_STEPS, 1e-2)
-
-
-def _seeds(inside: Matrix, rate: Vector, n_seeds: int, turn: int) -> Matrix:
-    """Sets that are heavy and far from each other, one after the other."""
-    weight = rate * (inside.sum(axis=1) > 1)
-    chosen = [int(np.argsort(-weight, kind="stable")[min(turn, weight.size - 1)])]
-    distance = np.abs(inside - inside[chosen[0]]).sum(axis=1)
-    while len(chosen) < min(n_seeds, np.count_nonzero(weight)):
-        chosen.append(int(np.argmax(distance * weight)))
-        distance = np.minimum(distance, np.abs(inside - inside[chosen[-1]]).sum(axis=1))
-    return inside[chosen]
-
-
-def _mixture(inside: Matrix, rate: Vector, seeds: Matrix) -> tuple[Matrix, Vector, Vector]:
-    """Reach and mass of every source, and the leaks, after some steps of expectation and maximisation."""
-    reach = np.clip(0.1 + 0.7 * seeds, 0.05, 0.9)
-    mass = np.full(len(seeds), rate.sum() / max(1, len(seeds)))
-    single = inside.sum(axis=1) == 1
-    leak_rate = np.full(inside.shape[1], 0.01)
-    for _ in range(MIXTURE_STEPS):
-        share = np.exp(inside @ np.log(reach).T + (1.0 - inside) @ np.log1p(-reach).T) * mass
-        by_leak = np.where(single, inside @ leak_rate, 0.0)
-        portion = rate / (share.sum(axis=1) + by_leak + 1e-300)
-        share *= portion[:, None]
-        mass = share.sum(axis=0) + 1e-9
-        reach = np.clip(share.T @ inside / mass[:, None], 0.02, 0.97)
-        leak_rate = (by_leak * portion) @ inside + 1e-6
-    return reach, mass, np.clip(-np.expm1(-leak_rate), 1e-4, 0.9)
 
 
 def without_faint(task: LossyTask, point: LossyPoint) -> LossyPoint:
@@ -200,7 +136,7 @@ def _nearest_without(
 
 
 def _support(point: LossyPoint, mode: int) -> bytes:
-    return (point.reach[mode] > 0).tobytes()
+    return bytes(point.reach[mode] > 0)
 
 
 def _edges_to_drop(
@@ -220,9 +156,7 @@ def _edges_to_drop(
     eligible = (modes >= task.known.n_modes) & (sizes > 2) & (promise > -DOUBT)
     if only is not None:
         eligible &= np.isin(modes, list(only))
-    places = [
-        e for e in np.flatnonzero(eligible) if (_support(point, int(modes[e])), int(sensors[e])) not in refused
-    ]
+    places = [e for e in np.flatnonzero(eligible) if (_support(point, int(modes[e])), int(sensors[e])) not in refused]
     order = np.array(sorted(places, key=lambda e: -promise[e]), dtype=np.int64)
     return modes[order], sensors[order], promise[order], saved[order]
 
@@ -364,28 +298,3 @@ def _promising_edges(task: LossyTask, point: LossyPoint) -> list[tuple[int, int]
         if gain[mode, sensor] > PROMISING and task.allows(mode, wider):
             found.append((mode, sensor))
     return found
-
-
-def polish(task: LossyTask, point: LossyPoint) -> LossyPoint:
-    """Births, new edges and what they make superfluous, until the score rises no more."""
-    for _ in range(ROUNDS):
-        born = give_birth(task, point)
-        better = shrink(task, prune(task, add_edges(task, point if born is None else born)))
-        if task.score(better) <= task.score(point) + BETTER:
-            return point
-        point = better
-    return point
-
-
-def learn(task: LossyTask, n_starts: int) -> LossyPoint:
-    """The best sources found from several starts."""
-    spectrum = task.surface.spectrum(task.known, FIRST_RATE, SPECTRUM_STEPS)
-    starts = [dense_start(task, spectrum, turn) for turn in range(n_starts)]
-    best: LossyPoint | None = None
-    for start in sorted(starts, key=lambda start: -start.log_likelihood):
-        found = task.surface.refit(without_faint(task, start))
-        found = shrink(task, prune(task, found))
-        if best is None or task.score(found) > task.score(best) + BETTER:
-            best = found
-    assert best is not None
-    return polish(task, best)

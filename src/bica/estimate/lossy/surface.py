@@ -41,6 +41,7 @@ class Pace(NamedTuple):
     most_steps: int = 12
 
 
+PACE = Pace()
 LAST_PACE = Pace(1e-7, 60)  # of the refit whose numbers are reported
 
 
@@ -117,11 +118,16 @@ class LossyPoint:
         moved.reach[modes, sensors] = 0.0
         return replace(moved, information=None, moving=None)
 
+    def loose(self) -> Mask:
+        """Which numbers move or are at their upper bound."""
+        assert self.moving is not None
+        at_top: Mask = self.numbers() >= bounds(self)[1] - AT_BOUND
+        return self.moving | (at_top & ~pinned(self))
+
     def covariance(self) -> Matrix:
-        """The inverse of the information on all numbers that move or are at their upper bound; 0 for the others."""
-        assert self.information is not None and self.moving is not None
-        at_top = self.numbers() >= bounds(self)[1] - AT_BOUND
-        loose = self.moving | (at_top & ~pinned(self))
+        """The inverse of the information on all numbers that are loose; 0 for the others."""
+        assert self.information is not None
+        loose = self.loose()
         covariance = np.zeros_like(self.information)
         covariance[np.ix_(loose, loose)] = np.linalg.inv(_with_ridge(self.information[np.ix_(loose, loose)]))
         return covariance
@@ -198,7 +204,7 @@ class LossySurface:
         spectrum_em(silence, self._groups, self.cells.weights, self._unobserved, rate, n_steps)
         return rate
 
-    def refit(self, start: LossyPoint, pace: Pace = Pace(), needed: float = -np.inf) -> LossyPoint:
+    def refit(self, start: LossyPoint, pace: Pace = PACE, needed: float = -np.inf) -> LossyPoint:
         """The best numbers for these edges, by Fisher scoring within bounds; given up where ``needed`` is too far."""
         point = with_sure_pairs(start)
         point = point.with_numbers(bounded(point, point.numbers()))

@@ -94,7 +94,7 @@ def mode_tables(probability: Vector, reach: Matrix, leak: Vector, owner: Sets) -
 @compiled
 def read_cell(table: Lattice, cell: int, unobserved: int) -> float:
     """The table's value of one cell, summed over the sensors that were not observed."""
-    value = table[cell]
+    value: float = table[cell]
     inside = unobserved
     while inside != 0:
         value += table[cell | inside]
@@ -201,7 +201,8 @@ def sums_without(values: Lattice, sums: Vector) -> float:
             total += low[s]
             low[s] += high[s]
         sums[sensor] = total
-    return values[0]
+    everything: float = values[0]
+    return everything
 
 
 @compiled
