@@ -107,6 +107,10 @@ COMMANDS = {
     ),
     "simulate": ("bica.cli.commands.simulate", "Make a table of zeros and ones whose sources are known."),
     "score": ("bica.cli.commands.score", "Measure how far MODEL is from TRUTH, another model file."),
+    "compare": (
+        "bica.cli.commands.compare",
+        "Compare methods: on each TABLE, on simulated problems, or both.",
+    ),
     "reproduce": ("bica.cli.commands.reproduce", "Run the paper's experiments again: results, figures and tables."),
     "export": ("bica.cli.commands.export", "Write MODEL as a graph or a list for other programs."),
     "monitor": ("bica.cli.commands.monitor", "Choose the channel that each sniffer should watch."),

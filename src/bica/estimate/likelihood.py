@@ -211,7 +211,7 @@ def fit_on_lattice(
 ) -> Fit:
     """The fit of a search that starts from no source or as told; Ctrl-C keeps the best so far."""
     task = lattice_task(table, settings)
-    search = first_search(task, start)
+    search = task.search(start)
     if not isinstance(settings.noise, Noise) or _is_clear(settings.noise):
         return task.learned(search, is_beaten)
     try:
@@ -224,24 +224,29 @@ def fit_on_lattice(
 def lattice_task(table: Varying, settings: Settings) -> WholeTask:
     """The task on the lattice: a search by slope and, up to 16 sensors, a closer look at what slope may have missed."""
     _check_size(table.whole, table.data.n_sensors)
-    cells = Cells.of(table.data)
+    first, cells = _first_shape(table, settings), Cells.of(table.data)
     pool = np.arange(1, 2**cells.n_sensors)
     if cells.n_sensors > ALL_SETS:
         pool = from_rows(cells.cells, cells.weights, cells.n_sensors)
     surface = partial(Surface, cells, forbidden=table.forbidden_sets)
     moves = (*BY_SLOPE, look_closer) if cells.n_sensors <= CLOSER_LOOK else BY_SLOPE
-    return WholeTask.of(table, settings, Route(surface, moves, (add, drop), pool, BETTER, exact=True))
+    return WholeTask(table, settings, Route(first, surface, moves, (add, drop), pool, BETTER, exact=True))
 
 
-def first_search(task: WholeTask, start: Start | None = None) -> SourceSearch:
-    """A search with the known noise if it is high enough to explain odd rows, else with one unknown flip rate."""
-    start, data, noise = start or task.start(), task.table.data, task.settings.noise
-    if isinstance(noise, Noise) and _is_clear(noise):
-        return task.search(task.known_shape(noise), replace(start, noise=np.empty(0)))
-    if data.n_sensors < 2:  # with a single sensor, noise looks like a source
-        shape = NoiseShape.known(Noise.flips(lowest_rate(data)), data.n_sensors)
-        return task.search(shape, replace(start, noise=np.empty(0)))
-    return task.search(NoiseShape.shared_flips(data.n_sensors, lowest_rate(data)), start)
+def _first_shape(table: Varying, settings: Settings) -> NoiseShape:
+    """The known noise if it is high enough to explain odd rows, else one unknown flip rate."""
+    n_sensors, lowest = table.data.n_sensors, lowest_rate(table.data)
+    if isinstance(settings.noise, Noise) and _is_clear(settings.noise):
+        return _known_shape(table, settings.noise)
+    if n_sensors < 2:  # with a single sensor, noise looks like a source
+        return NoiseShape.known(Noise.flips(lowest), n_sensors)
+    return NoiseShape.shared_flips(n_sensors, lowest)
+
+
+def _known_shape(table: Varying, noise: Noise) -> NoiseShape:
+    """The noise that the user gave, of the sensors that vary."""
+    noise.rates(table.whole.n_sensors)  # an error unless there is one value per sensor
+    return NoiseShape.known(noise.of_sensors(table.places), table.data.n_sensors)
 
 
 def _is_clear(noise: Noise) -> bool:
@@ -251,9 +256,9 @@ def _is_clear(noise: Noise) -> bool:
 def _with_known_noise(task: WholeTask, first: SourceSearch) -> SourceSearch:
     """A search from there on with the noise that the user gave, which may be none."""
     assert isinstance(task.settings.noise, Noise)
-    fit, shape = first.best.fit, task.known_shape(task.settings.noise)
+    fit, shape = first.best.fit, _known_shape(task.table, task.settings.noise)
     start = Start(fit.point.sources, fit.point.rate, fit.free, np.empty(0), first.n_known)
-    return task.search(shape, explaining(task.route.surface(shape), start))
+    return task.search(explaining(task.route.surface(shape), start), shape)
 
 
 def explaining(surface: Surface, start: Start) -> Start:

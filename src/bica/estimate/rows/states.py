@@ -188,7 +188,7 @@ def fit_on_rows(table: Varying, settings: Settings, start: Start, *, briefly: bo
     task = row_task(table, settings, start, shape, limits, BRIEF_WORK if briefly else MOST_WORK)
     if task is None:
         return None
-    fit = task.learned(task.search(shape, start))
+    fit = task.learned(task.search(start))
     return None if briefly and not fit.converged and "interrupted" not in fit.diagnostics else fit
 
 
@@ -220,5 +220,5 @@ def row_task(
 
     pool = from_rows(cells.rows.patterns.view(np.int64), cells.weights, cells.n_sensors)
     first, noise_work = (add_several, drop), min(most_work, NOISE_WORK)
-    route = Route(surface, BY_GAIN, first, pool, BETTER, False, most_work, noise_work, last_surface)
-    return WholeTask.of(table, settings, route)
+    route = Route(shape, surface, BY_GAIN, first, pool, BETTER, False, most_work, noise_work, last_surface)
+    return WholeTask(table, settings, route)
