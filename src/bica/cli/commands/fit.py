@@ -9,7 +9,6 @@ import click
 from bica.cli.app import INTERRUPTED
 from bica.cli.options import (
     beta_prior,
-    binarize_option,
     flip_rates,
     force_option,
     json_option,
@@ -18,7 +17,7 @@ from bica.cli.options import (
     output_option,
     seed_option,
     sets_of_names,
-    weights_option,
+    table_options,
     words_options,
 )
 from bica.output import check_outputs
@@ -128,8 +127,7 @@ def _method_names(_: click.Context, __: click.Parameter, incomplete: str) -> lis
     "the rows suggest (auto) or as told.",
 )
 @click.option("--temporal", is_flag=True, help="Rows are consecutive slots; learn from their order, too.")
-@binarize_option
-@weights_option
+@table_options()
 @click.option(
     "--bootstrap",
     "n_resamples",
@@ -149,8 +147,7 @@ def fit(
     table: str,
     output: str | None,
     method: str,
-    binarize: float | dict[str, float] | None,
-    weights: str | None,
+    reading: dict[str, Any],
     temporal: bool,
     n_resamples: int | None,
     names_from: str | None,
@@ -186,7 +183,7 @@ def fit(
 
     learner = method_named(method, spelled=SPELLED.__getitem__, n_jobs=n_jobs or ALL_CORES, **given)
     with waiting("learning the sources"):
-        data = read(table, sample_weight=weights, binarize=binarize, temporal=temporal)
+        data = read(table, temporal=temporal, **reading)
         learned = learn(data, learner, np.random.default_rng(seed))
         if n_resamples is not None and "interrupted" not in learned.fit.diagnostics:
             learned = _resampled(learned, learner, n_resamples, np.random.default_rng(seed), n_jobs or ALL_CORES)
