@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 
-from bica.model.files import ModelDocument, Rate, SourceEntry
+from bica.model.files import ModelDocument, Rate, SourceEntry, probability_interval
+from bica.text import folded
 
 ALL_SUBSETS = 9  # sensors up to which all sets of a source are listed; of wider ones, pairs and triples are far enough
 Set = frozenset[int]
@@ -201,3 +202,96 @@ def _pair(source: SourceEntry, leaks: tuple[float, ...]) -> Pair | None:
     q, r = source.reach or (1.0, 1.0)
     first, second = source.sensors
     return pair_of(source.probability, (q, r), (leaks[first], leaks[second]))
+
+
+CERTAIN, RARE = 0.99, 0.1  # shares beyond which whole per cents say too little
+LEAKS_NAMED = 8  # sensors whose leaks are listed one by one
+
+
+def _per_cent(share: float) -> str:
+    """A share in per cent, without the sign."""
+    if share > CERTAIN:
+        return f"{100 * share:.3g}"
+    return f"{100 * share:.2g}" if share < RARE else f"{100 * share:.0f}"
+
+
+def _with_interval(share: float, ends: tuple[float, float] | None) -> str:
+    """A share in words, with its interval if there is one.
+
+    >>> _with_interval(0.87, (0.84, 0.9)), _with_interval(0.004, None)
+    ('87 % (84–90)', '0.4 %')
+    """
+    between = "" if ends is None or ends[0] == ends[1] else f" ({_per_cent(ends[0])}–{_per_cent(ends[1])})"
+    return f"{_per_cent(share)} %{between}"
+
+
+def reach_words(source: SourceEntry, *, is_identified: bool) -> list[str]:
+    """How often the source reaches each of its sensors while it is on, with its interval; empty if rows cannot tell.
+
+    >>> reach_words(SourceEntry((0, 3), 0.2, reach=(0.87, 1.0), reach_error=(0.015, None)), is_identified=True)
+    ['87 % (84–90)', '100 %']
+    """
+    if not is_identified:
+        return [""] * len(source.sensors)
+    reach = source.reach or (1.0,) * len(source.sensors)
+    ends = [source.reach_interval(edge) for edge in range(len(reach))]
+    return [_with_interval(*edge) for edge in zip(reach, ends, strict=True)]
+
+
+def source_note(document: ModelDocument, place: int, told: Told) -> str:
+    """What rows cannot tell about a source with lossy edges; empty where they tell all.
+
+    >>> document = ModelDocument(("a", "b"), (SourceEntry((0, 1), 0.2, reach=(0.5, 0.5)),), 0.0, 0.0)
+    >>> source_note(document, 0, told_of(document))[:58]
+    'a and b: on together in 4 % of the rows beyond chance; how'
+    """
+    source, pair, nouns = document.sources[place], told.pairs[place], document.nouns
+    if told.is_identified[place]:
+        return ""
+    if len(source.sensors) == 1:
+        one = nouns.sensor[0]
+        return f"a {nouns.source[0]} of one {one} cannot be told from a {one} that is on by itself"
+    if pair is None:
+        return f"how often it is on cannot be told from how often it reaches its {nouns.sensor[1]}"
+    names = " and ".join(document.sensors[i] for i in source.sensors)
+    between = f"between {_per_cent(pair.least)} % and {_per_cent(pair.most)} %"
+    return (
+        f"{names}: on together in {_per_cent(pair.together)} % of the {nouns.row[1]} beyond chance; how often the "
+        f"{nouns.source[0]} is on, {between}, cannot be told from two {nouns.sensor[1]}"
+    )
+
+
+def leak_words(document: ModelDocument, at_most: int = LEAKS_NAMED) -> str:
+    """How often sensors are on by themselves: each, or the range and the most frequent ones of many.
+
+    >>> leak_words(ModelDocument(("gw_01", "gw_02"), (), (0.004, 0.01), 0.0))
+    'also on by itself: gw_02 in 1 % of the rows, gw_01 in 0.4 %'
+    """
+    leaks = rates_of(document.false_alarm, document.sensors)
+    errors = document.leak_error or (None,) * len(leaks)
+    order = sorted(range(len(leaks)), key=lambda i: (-leaks[i], i))
+    rows = document.nouns.row[1]
+    shown: list[str] = []
+    for i in order[:at_most]:
+        error = errors[i]
+        ends = None if error is None else probability_interval(leaks[i], error)
+        shown.append(f"{document.sensors[i]} in {_with_interval(leaks[i], ends)}{'' if shown else f' of the {rows}'}")
+    if not leaks or not any(leaks):
+        return f"no {document.nouns.sensor[0]} is ever on by itself"
+    rest = [leaks[i] for i in order[at_most:]]
+    if rest:
+        shown.append(f"{len(rest)} more in {_per_cent(min(rest))} to {_per_cent(max(rest))} %")
+    return f"also on by itself: {', '.join(shown)}"
+
+
+def share_words(document: ModelDocument, shares: Shares, at_most: int = LEAKS_NAMED) -> str:
+    """Where the ones of a sensor come from, in words.
+
+    >>> document = ModelDocument(("a", "b"), (SourceEntry((0, 1), 0.2, reach=(0.5, 1.0)),), 0.1, 0.0)
+    >>> share_words(document, shares_of(document)[0])
+    'source1 53 %, by itself 53 %'
+    """
+    names = [source.name or f"source{j + 1}" for j, source in enumerate(document.sources)]
+    parts = [f"{names[j]} {_per_cent(share)} %" for j, share in shares.by_source]
+    by_itself = [f"by itself {_per_cent(shares.by_itself)} %"] if shares.by_itself > 0 else []
+    return folded(parts, at_most) + (", " if parts and by_itself else "") + "".join(by_itself)
