@@ -78,9 +78,8 @@ class Jobs:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.of_browser, self.tasks = folder, dict[str, Job](), set[asyncio.Task[None]]()
-        self.places, self.spare = asyncio.Semaphore(AT_ONCE), None
-
-    spare: asyncio.Task[Process] | None
+        self.places = asyncio.Semaphore(AT_ONCE)
+        self.spare: asyncio.Task[Process] | None = None
 
     def warm(self) -> None:
         """Have a process ready."""
@@ -124,10 +123,8 @@ class Jobs:
             await _end(job.process)
 
     async def _work(self, job: Job, task: Mapping[str, Any]) -> None:
-        self.warm()
-        assert self.spare is not None
         ready, self.spare = self.spare, None
-        job.process = process = await ready
+        job.process = process = await (ready or _new_process())
         self.warm()
         assert process.stdin is not None
         assert process.stdout is not None

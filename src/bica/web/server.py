@@ -22,7 +22,7 @@ import anyio
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -59,7 +59,8 @@ HEADERS = {
 KINDS_OF_FILES = {".js": "text/javascript", ".css": "text/css"}
 STATIC = ("page.js", "page.css", "report.js", "report.css")
 LOOKS = Looks(
-    '<link rel="icon" href="data:,"><link rel="stylesheet" href="/static/report.css"><link rel="stylesheet" href="/static/page.css">',
+    '<link rel="icon" href="data:,"><link rel="stylesheet" href="/static/report.css">'
+    '<link rel="stylesheet" href="/static/page.css">',
     '<script src="/static/report.js" data-waits></script><script src="/static/page.js"></script>',
     POLICY.replace("; frame-ancestors 'none'", ""),  # which a page cannot say of itself
 )
@@ -111,15 +112,8 @@ class Guard:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
         elif scope["type"] == "http":
-            began = asyncio.Event()
-            try:
-                await self._answer(scope, receive, _guarded(send, began))
-            except (ClientDisconnect, anyio.ClosedResourceError):
-                pass
-            except Exception as error:  # noqa: BLE001 (the last stop: nobody above can answer better)
-                if not began.is_set():
-                    sentence = f"this is a bug in bica, not in your data ({type(error).__name__})"
-                    await _refused(sentence, 500)(scope, receive, _guarded(send, began))
+            with contextlib.suppress(Exception):  # the browser went away, or was told already that there is a bug
+                await self._answer(scope, receive, _guarded(send))
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers, site = Headers(scope=scope), self.site
@@ -137,19 +131,18 @@ class Guard:
             return
         scope["browser"] = browser or secrets.token_hex(8)
         cookie = f"{site.cookie}={site.signed(scope['browser'])}; Path=/; HttpOnly; SameSite=Strict"
-        await self.app(scope, receive, send if browser else _guarded(send, asyncio.Event(), cookie))
+        await self.app(scope, receive, send if browser else _guarded(send, cookie))
 
     def _has_token(self, scope: Scope) -> bool:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         return scope["method"] == "GET" and hmac.compare_digest(given.encode(), self.site.token.encode())
 
 
-def _guarded(send: Send, began: asyncio.Event, cookie: str | None = None) -> Send:
+def _guarded(send: Send, cookie: str | None = None) -> Send:
     """The same with our headers on every answer."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            began.set()
             headers = MutableHeaders(raw=message["headers"])
             for name, value in HEADERS.items():
                 headers[name] = value
@@ -357,9 +350,10 @@ async def job(request: Request) -> Response:
     site, browser = _site(request), request.scope["browser"]
     if request.method == "POST":
         task = await _json(request)
-        if task.get("kind") not in KINDS:
+        wanted = task.get("kind")
+        if not isinstance(wanted, str) or wanted not in KINDS:
             raise SettingError("there is no such job")
-        site.jobs.start(browser, task["kind"], task)
+        site.jobs.start(browser, wanted, task)
     present = site.jobs.job(browser)
     return JSONResponse(None if present is None else present.as_dict())
 
@@ -439,9 +433,14 @@ async def _by_status(_: Request, error: Exception) -> Response:
     return _refused(str(error.detail), error.status_code)
 
 
+async def _bug(_: Request, error: Exception) -> Response:
+    return _refused(f"this is a bug in bica, not in your data ({type(error).__name__})", 500)
+
+
 TROUBLE: Mapping[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
     BicaError: _plainly,
     HTTPException: _by_status,
+    Exception: _bug,
 }
 
 
@@ -451,6 +450,7 @@ def listening_socket(port: int) -> socket.socket:
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((LOOPBACK, port))
+        found.listen(CONNECTIONS)
     except OSError as error:
         found.close()
         raise SettingError(f"port {port} cannot be used: {error.strerror}; choose another with --port") from None

@@ -114,9 +114,7 @@ def learner_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         raise SettingError(f"the noise is one of {', '.join(NOISES)}, but {noise!r} was given")
     if noise != "auto":
         given["noise"] = noise
-    known = [
-        KnownSource(_names(each.get("sensors")), name=each.get("name") or None) for each in _list(settings, "known")
-    ]
+    known = [_known(each) for each in _list(settings, "known")]
     forbidden = tuple(_names(names) for names in _list(settings, "forbidden"))
     return given | ({"known": known} if known else {}) | ({"forbidden": forbidden} if forbidden else {})
 
@@ -248,20 +246,34 @@ def do(task: Mapping[str, Any], teller: Teller) -> dict[str, Any]:
     """Do one task and say how it ended: with ``result``, ``stopped`` or one plain sentence as ``error``."""
     if not compiled_before():
         teller(COMPILING, 0, None)
+    store = Store(task["folder"])
     try:
         with listening(teller), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return {"result": TASKS[task["kind"]](Store(task["folder"]), task)}
+            return {"result": TASKS[task["kind"]](store, task)}
     except KeyboardInterrupt:
         return {"stopped": "stopped before there was anything to keep"}
-    except BicaError as error:
-        return {"error": harmless(str(error))}
-    except MemoryError:
-        return {"error": "this machine has not enough memory for this; try fewer rows or columns"}
-    except OSError as error:
-        return {"error": harmless(f"{error.filename or 'a file'} cannot be used: {error.strerror or error}")}
     except Exception as error:  # noqa: BLE001 (the last stop: nothing above can report it better)
-        return {"error": harmless(f"this is a bug in bica, not in your data ({type(error).__name__}: {error})")}
+        return {"error": _without_paths(_sentence(error), store, task)}
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, BicaError):
+        return harmless(str(error))
+    if isinstance(error, MemoryError):
+        return "this machine has not enough memory for this; try fewer rows or columns"
+    if isinstance(error, OSError):
+        return harmless(f"{error.filename or 'a file'} cannot be used: {error.strerror or error}")
+    return harmless(f"this is a bug in bica, not in your data ({type(error).__name__}: {error})")
+
+
+def _without_paths(sentence: str, store: Store, task: Mapping[str, Any]) -> str:
+    """The sentence with the name of the table as the user knows it, not where its copy is."""
+    try:
+        entry = store.table(task.get("table") or store.fit_entry(task.get("fit")).table)
+    except BicaError:
+        return sentence
+    return sentence.replace(entry.path, entry.name)
 
 
 def main() -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 
 import click
+
+from bica.cli.options import json_option
 
 
 @click.command()
 @click.argument("file", metavar="[TABLE|MODEL]", required=False)
-@click.option("--folder", default="bica-serve", show_default=True, help="Where tables and fits are kept.")
+@click.option(
+    "--folder", metavar="FOLDER", default="bica-serve", show_default=True, help="Where tables and fits are kept."
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="The port.  [default: a free one]")
 @click.option(
     "--largest",
@@ -21,7 +26,8 @@ import click
     help="Largest file that can be dropped on the page; larger ones are opened by their path.",
 )
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in the browser of this machine.")
-def serve(file: str | None, folder: str, port: int, largest: int, open_browser: bool) -> None:
+@json_option
+def serve(file: str | None, folder: str, port: int, largest: int, open_browser: bool, as_json: bool) -> None:
     """Open a page on this machine to learn, see and question a model.
 
     The page reads a table, learns its sources with a stop button, and shows the report, live: sources can be named,
@@ -30,7 +36,7 @@ def serve(file: str | None, folder: str, port: int, largest: int, open_browser: 
     """
     import secrets
 
-    from bica.cli.screens import note
+    from bica.cli.screens import note, print_json
     from bica.errors import MissingExtraError, OutputError
 
     try:
@@ -51,8 +57,12 @@ def serve(file: str | None, folder: str, port: int, largest: int, open_browser: 
         place = f"/fit/{entry.id}" if isinstance(entry, FitEntry) else f"/table/{entry.id}"
     listener, token = listening_socket(port), secrets.token_urlsafe(24)
     address = f"http://127.0.0.1:{listener.getsockname()[1]}{place}?token={token}"
-    note(f"open {address}")
-    note(f"fits are kept in {os.path.relpath(store.folder)}; Ctrl-C ends the page")
+    if as_json:
+        print_json({"address": address, "folder": str(store.folder)})
+        sys.stdout.flush()
+    else:
+        note(f"open {address}")
+        note(f"fits are kept in {os.path.relpath(store.folder)}; Ctrl-C ends the page")
     if open_browser:
         import webbrowser
 

@@ -147,7 +147,10 @@
     if (found) {
       if (!found.error) checkSection(found);
       const reading = readingSection(entry, found, tell, finished);
-      if (!found.error) learnSection(entry, reading, tell, finished);
+      if (!found.error) {
+        const form = learnSection(entry, reading, tell, finished);
+        home.insertBefore(make("p", { class: "actions" }, make("button", { type: "button", class: "main", id: "learn-now", onclick: () => form.requestSubmit() }, "Learn the sources"), link("#columns", "Look at the columns first", { class: "button" })), panel);
+      }
     }
     document.documentElement.dataset.ready = "yes";
     const present = await ask("/api/job").catch(() => null);
@@ -221,12 +224,13 @@
       scrollTo({ top: 0 });
       begin({ kind: "fit", table: identity, reading: reading(), settings: { temporal: temporal.checked, noise: noise.value, words: given, title: title.value.trim() } }, tell, finished);
     };
-    section("learn", "Learn", "The number of sources and the noise are found by themselves. It can be stopped at any time, and keeps the best so far.",
-      make("form", { onsubmit: go },
-        make("label", { class: "tick" }, temporal, "The rows follow each other in time; learn from their order, too"),
-        make("details", { class: "more" }, make("summary", {}, "Noise, your own words, a title"),
-          make("div", { class: "grid" }, field("Noise", noise), field("Sensors are", words_[0]), field("Sources are", words_[1]), field("Rows are", words_[2]), field("Title of the fit", title))),
-        learn));
+    const form = make("form", { onsubmit: go },
+      make("label", { class: "tick" }, temporal, "The rows follow each other in time; learn from their order, too"),
+      make("details", { class: "more" }, make("summary", {}, "Noise, your own words, a title"),
+        make("div", { class: "grid" }, field("Noise", noise), field("Sensors are", words_[0]), field("Sources are", words_[1]), field("Rows are", words_[2]), field("Title of the fit", title))),
+      learn);
+    section("learn", "Learn", "The number of sources and the noise are found by themselves. It can be stopped at any time, and keeps the best so far.", form);
+    return form;
   }
 
   // ---- a fit: the report, and what can be changed and asked ----------------------------------------------------------------
