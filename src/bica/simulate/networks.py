@@ -1,4 +1,4 @@
-"""Networks of sources and sensors: random ones, and the four fixed ones of the paper's evaluation."""
+"""Networks of sources and sensors: random ones, the four fixed ones of the paper's evaluation, and lossy edges."""
 
 import json
 from collections.abc import Iterable
@@ -44,6 +44,21 @@ def random_network(
     for source, column in enumerate(_distinct_columns(n_sensors, sizes, rng)):
         mixing[list(column), source] = True
     return OrMixture(mixing, rng.uniform(*probability, n_sources), noise)
+
+
+def with_lossy_edges(
+    model: OrMixture, reach: tuple[float, float] = (0.5, 1.0), *, rng: np.random.Generator
+) -> OrMixture:
+    """The same network, whose edges work only at times: each with a probability drawn uniformly from ``reach``.
+
+    >>> model = with_lossy_edges(topology("one"), (0.5, 0.9), rng=np.random.default_rng(7))
+    >>> model.has_lossy_edges, bool((model.reach[model.mixing] >= 0.5).all())
+    (True, True)
+    """
+    if not 0 < reach[0] <= reach[1] <= 1:
+        raise SettingError(f"reach is {reach}, but it must be a range in (0, 1]: how often an edge works")
+    drawn = np.where(model.mixing, rng.uniform(*reach, model.mixing.shape), 0.0)
+    return OrMixture(model.mixing, model.probability, model.noise, drawn, sensors=model.sensors, names=model.names)
 
 
 def _check_ranges(
@@ -95,6 +110,23 @@ def _sets_of(n_sensors: int, size: int, count: int, rng: np.random.Generator) ->
         column = np.sort(rng.choice(n_sensors, size, replace=False))
         found[column.tobytes()] = column
     return found.values()
+
+
+def bars(side: int, *, probability: tuple[float, float] = (0.05, 0.3), rng: np.random.Generator) -> OrMixture:
+    """The lines and columns of a square of sensors, each a source of its own; every sensor lies on two of them.
+
+    The images in which hidden bars have to be found are a usual test of methods for overlapping causes (P. Foldiak:
+    Forming sparse representations by local anti-Hebbian learning, Biological Cybernetics 64, 1990).
+
+    >>> bars(2, rng=np.random.default_rng(0)).mixing.astype(int).T.tolist()
+    [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]]
+    """
+    if side < 1:
+        raise SettingError(f"a square cannot have {side} sensors on a side; give a count from 1 up")
+    _check_ranges(side * side, 2 * side, (side, side), probability)
+    place = np.arange(side * side)
+    mixing = np.column_stack([place // side == k for k in range(side)] + [place % side == k for k in range(side)])
+    return OrMixture(mixing, rng.uniform(*probability, 2 * side))
 
 
 @dataclass(frozen=True, slots=True)

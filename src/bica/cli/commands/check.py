@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 import click
 
-from bica.cli.options import binarize_option, json_option, weights_option
+from bica.cli.options import json_option, table_options
 
 
 @click.command()
 @click.argument("table")
 @click.option("--fit", "with_fit", is_flag=True, help="Learn the sources, too, and judge how well they explain TABLE.")
-@binarize_option
-@weights_option
+@table_options()
 @json_option
-def check(
-    table: str, with_fit: bool, binarize: float | dict[str, float] | None, weights: str | None, as_json: bool
-) -> None:
+def check(table: str, with_fit: bool, as_json: bool, reading: dict[str, Any]) -> None:
     """Check TABLE before any fit: whether hidden sources can explain it or another tool suits it, and the cost.
 
     TABLE is a file as for `bica fit`; a single dash reads CSV from standard input.
@@ -34,7 +32,7 @@ def check(
     from bica.pipeline import learn
 
     with waiting("checking the table"):
-        counts = PatternCounts.of(table, sample_weight=weights, binarize=binarize)
+        counts = PatternCounts.of(table, **reading)
         diagnosis, signs = Diagnosis.of(counts), hints(counts)
     ahead = forecast(diagnosis.table)
     if with_fit:
