@@ -55,12 +55,51 @@ class TestReading:
     def test_thresholds_are_used(self, store, tmp_path):
         (tmp_path / "loud.csv").write_text("a,b\n1,-50\n0,-90\n1,-60\n")
         table = store.new_table(tmp_path / "loud.csv", "loud.csv").id
-        failed, _ = done(store, kind="read", table=table)
-        assert "b" in failed["error"]
-        assert str(tmp_path) not in failed["error"]
+        done(store, kind="read", table=table)
+        read = store.table(table).read
+        assert "holds -50" in read["error"]
+        assert str(tmp_path) not in read["error"]
+        assert [column["role"] for column in read["columns"]] == ["sensor", "sensor"]
         ended, _ = done(store, kind="read", table=table, reading={"binarize": {"b": -70}})
         assert "result" in ended
         assert [column["share"] for column in store.table(table).read["columns"]] == pytest.approx([2 / 3, 2 / 3])
+
+    def test_an_index_ids_times_and_text_are_no_sensors(self, store, tmp_path):
+        lines = [f"{i},2024-05-0{i + 1},P{i},{'north' if i % 2 else 'south'},{i % 2},1" for i in range(6)]
+        (tmp_path / "wards.csv").write_text("\n".join([",day,patient,ward,cough,fever", *lines]) + "\n")
+        table = store.new_table(tmp_path / "wards.csv", "wards.csv").id
+        assert "result" in done(store, kind="read", table=table)[0]
+        entry = store.table(table)
+        assert entry.reading == {"drop": ["ward"], "id": "patient"}
+        assert {column["name"]: column["role"] for column in entry.read["columns"]} == {
+            "": "drop",
+            "day": "time",
+            "patient": "id",
+            "ward": "drop",
+            "cough": "sensor",
+            "fever": "sensor",
+        }
+        assert any("row index" in note for note in entry.read["notes"])
+        fit = done(store, kind="fit", table=table)[0]["result"]["fit"]
+        rows = store.report(fit).content["rows"]["list"]
+        assert rows[1]["label"] == "P1 2024-05-02"
+        done(store, kind="activity", fit=fit)
+        head = (store.home("fits", fit) / "activity.csv").read_text().splitlines()[0]
+        assert head.startswith("patient,day,")
+
+    def test_a_column_is_left_out_when_told(self, store, table):
+        done(store, kind="read", table=table, reading={"drop": ["door"]})
+        roles = [column["role"] for column in store.table(table).read["columns"]]
+        assert roles == ["drop", "sensor", "sensor", "sensor", "sensor"]
+
+    def test_weights_count_rows_but_have_no_place_in_the_list_of_rows(self, store, tmp_path):
+        (tmp_path / "n.csv").write_text("a,b,n\n1,1,300\n0,0,600\n1,0,100\n")
+        table = store.new_table(tmp_path / "n.csv", "n.csv").id
+        done(store, kind="read", table=table, reading={"weights": "n"})
+        assert store.table(table).read["n_rows"] == 1000
+        fit = done(store, kind="fit", table=table)[0]["result"]["fit"]
+        assert store.fit(fit).n_samples == 1000
+        assert len(store.report(fit).content["rows"]["list"]) == 3
 
     def test_a_table_that_is_gone_is_one_sentence(self, store, table, table_file):
         table_file.unlink()
@@ -150,6 +189,8 @@ def test_settings_are_checked(settings):
 def test_thresholds_are_checked():
     with pytest.raises(SettingError, match="a threshold is a number"):
         options_of({"binarize": "high"})
+    with pytest.raises(SettingError, match="drop is a list"):
+        options_of({"drop": "ward"})
 
 
 def test_the_teller_keeps_a_bearable_pace():

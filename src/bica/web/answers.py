@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bica.data.tables import open_table
 from bica.errors import InfeasibleError, SettingError
 from bica.invert.explain import explain
 from bica.invert.posterior import posterior
@@ -131,11 +132,8 @@ def report_to_send(store: Store, identity: str, *, with_rows: bool, anonymise: b
     if entry.table is None:
         return page_of(parts_of(fit, anonymise=anonymise))
     table = store.table(entry.table)
-    options = options_of(entry.reading)
-    if with_rows:
-        options.pop("sample_weight", None)
-    told = parts_of(fit, table.path, with_rows=with_rows, anonymise=anonymise, origin=table.name, **options)
-    return page_of(told)
+    opened = open_table(table.path, **options_of(entry.reading, weighted=not with_rows))
+    return page_of(parts_of(fit, opened, with_rows=with_rows, anonymise=anonymise, origin=table.name))
 
 
 def _short(value: float | NDArray[np.float64]) -> float | None:

@@ -11,20 +11,22 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from time import monotonic
 from typing import IO, Any
 
 import numpy as np
 
+from bica.data.chunks import Columns
 from bica.data.patterns import PatternCounts
+from bica.data.roles import ColumnLook
 from bica.data.rows import Rows
-from bica.data.tables import open_table
+from bica.data.tables import looks_in, open_table
 from bica.data.writers import activity_file
 from bica.diagnose.table import hints
 from bica.diagnose.verdicts import Diagnosis
-from bica.errors import BicaError, SettingError
+from bica.errors import BicaError, ColumnWarning, SettingError
 from bica.estimate.likelihood import forecast
 from bica.estimate.settings import KnownSource
 from bica.invert.decode import decode, decode_table
@@ -32,11 +34,10 @@ from bica.kernels.compiled import compiled_before
 from bica.methods import method_named
 from bica.model.fit import Fit
 from bica.pipeline import learn, read
-from bica.progress import listening, report
+from bica.progress import ALL_CORES, listening, report
 from bica.report.content import parts_of
 from bica.report.page import Parts, shown_name
 from bica.text import VERDICTS, Nouns, harmless
-from bica.threads import ALL_CORES
 from bica.web.store import Store, TableEntry
 
 PAUSE = 0.1  # seconds between two reports of the same loop
@@ -46,21 +47,24 @@ COMPILING = "compiling, once: the first run after an install takes some seconds 
 NOISES = ("auto", "estimate", "two-rates", "per-sensor")
 
 
-def options_of(reading: Mapping[str, Any]) -> dict[str, Any]:
-    """How the page says a table is to be read, checked, as readers take it.
+def options_of(reading: Mapping[str, Any], *, weighted: bool = True) -> dict[str, Any]:
+    """How the page says a table is to be read, checked, as ``open_table`` takes it; weights are left out if not wanted.
 
-    >>> options_of({"binarize": {"dBm": -70}, "weights": "n", "other": 1})
-    {'binarize': {'dBm': -70.0}, 'sample_weight': 'n'}
+    >>> options_of({"binarize": {"dBm": -70}, "weights": "n", "drop": ["ward"], "other": 1})
+    {'drop': ['ward'], 'binarize': {'dBm': -70.0}, 'sample_weight': 'n'}
     """
-    options: dict[str, Any] = {}
-    thresholds = reading.get("binarize")
+    options: dict[str, Any] = {"drop": [str(name) for name in _list(reading, "drop")]}
+    options |= {key: str(reading[key]) for key in ("id", "time") if reading.get(key)}
+    thresholds, weights = reading.get("binarize"), reading.get("weights")
     if isinstance(thresholds, Mapping) and thresholds:
         options["binarize"] = {str(name): _number(value, "a threshold") for name, value in thresholds.items()}
     elif thresholds not in (None, "", {}):
         options["binarize"] = _number(thresholds, "a threshold")
-    if reading.get("weights"):
-        options["sample_weight"] = str(reading["weights"])
-    return options
+    if weights and weighted:
+        options["sample_weight"] = str(weights)
+    elif weights:
+        options["drop"].append(str(weights))
+    return {key: value for key, value in options.items() if value != []}
 
 
 def _number(value: Any, what: str) -> float:
@@ -71,35 +75,80 @@ def _number(value: Any, what: str) -> float:
 
 
 def read_table(store: Store, task: Mapping[str, Any]) -> dict[str, Any]:
-    """What is in a table: its columns, its rows, and what they say about hidden sources before any fit."""
-    entry = replace(store.table(task["table"]), reading=task.get("reading") or {})
-    counts = PatternCounts.of(entry.path, **options_of(entry.reading))
+    """What is in a table: its columns, its rows, and what they say about hidden sources before any fit.
+
+    What cannot be read is noted with the columns, so that the page can ask what they are.
+    """
+    entry = store.table(task["table"])
+    looks = looks_in(entry.path)
+    entry = replace(entry, reading=suggested(looks) if task.get("reading") is None else task["reading"])
+    try:
+        found = _described(entry, looks)
+    except BicaError as error:
+        if not looks:
+            raise
+        told = _without_paths(harmless(str(error)), store, task)
+        found = {"error": told, "columns": [_look(look, SUGGESTED[look.role]) for look in looks[:COLUMNS_LISTED]]}
+    store.write_table(replace(entry, read=found))
+    return {"table": entry.id}
+
+
+SUGGESTED = {"sensor": "sensor", "measurement": "sensor", "index": "drop", "text": "drop", "id": "id", "time": "time"}
+
+
+def suggested(looks: Sequence[ColumnLook]) -> dict[str, Any]:
+    """How a table is best read at first: text and ids beyond the first are left out; readers see an index and times.
+
+    >>> suggested([ColumnLook("name", "id", ("Ann",)), ColumnLook("ward", "text", ("north",))])
+    {'drop': ['ward'], 'id': 'name'}
+    """
+    ids = [look.name for look in looks if look.role == "id"]
+    drop = [look.name for look in looks if look.role == "text"] + ids[1:]
+    return {"drop": drop} | ({"id": ids[0]} if ids else {})
+
+
+def _described(entry: TableEntry, looks: Sequence[ColumnLook]) -> dict[str, Any]:
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always", ColumnWarning)
+        table = open_table(entry.path, **options_of(entry.reading))
+    counts = PatternCounts.of(table)
     report("checking the table", 0, None)
     diagnosis = Diagnosis.of(counts)
-    found = {
-        "columns": _columns(counts),
+    notes = [str(warning.message) for warning in noted if issubclass(warning.category, ColumnWarning)]
+    return {
+        "columns": _columns(counts, table.columns, looks),
         "n_columns": counts.n_sensors,
         "n_rows": counts.n_samples,
         "n_distinct": len(counts.weights),
         "verdict": diagnosis.verdict,
         "sentence": VERDICTS[diagnosis.verdict],
+        "notes": [harmless(note) for note in notes],
         "findings": [harmless(line) for line in diagnosis.sentences()[1:]],
         "hints": [asdict(sign) for sign in hints(counts)],
         "forecast": forecast(diagnosis.table).sentence,
     }
-    store.write_table(replace(entry, read=found))
-    return {"table": entry.id}
 
 
-def _columns(counts: PatternCounts) -> list[dict[str, Any]]:
+def _columns(counts: PatternCounts, columns: Columns, looks: Sequence[ColumnLook]) -> list[dict[str, Any]]:
+    """Every column with what it was taken for, and how often it was on and missing if that is a sensor."""
     n_seen = counts.times_observed()
-    share = counts.ones() / np.maximum(n_seen, 1)
-    missing = 1 - n_seen / max(counts.n_samples, 1)
-    listed = zip(counts.sensors[:COLUMNS_LISTED], share.tolist(), missing.tolist(), strict=False)
-    return [
-        {"name": name, "shown": shown_name(name), "share": round(p, 6), "missing": round(gap, 6)}
-        for name, p, gap in listed
-    ]
+    share, missing = counts.ones() / np.maximum(n_seen, 1), 1 - n_seen / max(counts.n_samples, 1)
+    place = {name: i for i, name in enumerate(counts.sensors)}
+    beside = dict.fromkeys(columns.labels, "id") | {columns.time: "time"}
+    listed = []
+    for number, look in enumerate(looks[:COLUMNS_LISTED]):
+        i = place.get(look.name)
+        if i is None:
+            listed.append(_look(look, "weights" if number == columns.weight else beside.get(look.name, "drop")))
+        else:
+            figures = {"share": round(float(share[i]), 6), "missing": round(float(missing[i]), 6)}
+            listed.append(_look(look, "sensor") | figures)
+    return listed
+
+
+def _look(look: ColumnLook, role: str) -> dict[str, Any]:
+    examples = [shown_name(cell) for cell in look.examples]
+    return {"name": look.name, "shown": shown_name(look.name), "role": role, "examples": examples}
 
 
 def learner_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,15 +217,13 @@ def live_parts(fit: Fit, entry: TableEntry | None, reading: Mapping[str, Any]) -
     """What the report of a fit says on the page: as in the file that is sent, and the first rows of the table."""
     if entry is None:
         return parts_of(fit)
-    options = options_of(reading)
-    parts = parts_of(fit, entry.path, origin=entry.name, **options)
-    options.pop("sample_weight", None)
-    return replace(parts, content={**parts.content, "rows": first_rows(fit, entry, options)})
+    parts = parts_of(fit, open_table(entry.path, **options_of(reading)), origin=entry.name)
+    return replace(parts, content={**parts.content, "rows": first_rows(fit, entry, reading)})
 
 
-def first_rows(fit: Fit, entry: TableEntry, options: Mapping[str, Any]) -> dict[str, Any] | None:
+def first_rows(fit: Fit, entry: TableEntry, reading: Mapping[str, Any]) -> dict[str, Any] | None:
     """The first rows of a table with the sources behind each, as ``report.js`` lists them."""
-    table = open_table(entry.path, **options)
+    table = open_table(entry.path, **options_of(reading, weighted=False))
     chunk = next(iter(table.chunks()), None)
     if chunk is None:
         return None
@@ -187,7 +234,7 @@ def first_rows(fit: Fit, entry: TableEntry, options: Mapping[str, Any]) -> dict[
     cells = rows.cells(fit.model.n_sensors)
     listed = [
         {
-            "label": str(i + 1),
+            "label": " ".join(shown_name(texts[i]) for texts in chunk.labels) or str(i + 1),
             "on": np.flatnonzero(cells[i] == 1).tolist(),
             "unknown": np.flatnonzero(cells[i] > 1).tolist(),
             "sources": np.flatnonzero(found.activity[i]).tolist() if found.feasible[i] else None,
@@ -201,13 +248,11 @@ def decode_rows(store: Store, task: Mapping[str, Any]) -> dict[str, Any]:
     """The activity behind every row of a fit's table, as a CSV file beside the model."""
     fit, noted = store.fit(task["fit"]), store.fit_entry(task["fit"])
     entry = store.table(noted.table)
-    options = options_of(noted.reading)
-    options.pop("sample_weight", None)
-    table, target = open_table(entry.path, **options), store.home("fits", noted.id) / "activity.csv"
-    n_rows = 0
-    with activity_file(str(target), fit.model.source_names(), overwrite=True) as write:
+    table = open_table(entry.path, **options_of(noted.reading, weighted=False))
+    target, n_rows = str(store.home("fits", noted.id) / "activity.csv"), 0
+    with activity_file(target, fit.model.source_names(), overwrite=True, labels=table.columns.labels) as write:
         for found in decode_table(fit.model, table):
-            write(found.activity, found.feasible)
+            write(found.activity, found.feasible, found.labels)
             n_rows += len(found.activity)
             report("rows decoded", n_rows, None if noted.n_rows is None else int(noted.n_rows))
     return {"fit": noted.id, "file": "activity.csv"}

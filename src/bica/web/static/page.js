@@ -156,7 +156,7 @@
     const present = await ask("/api/job").catch(() => null);
     if (present && !present.over) await follow(finished);
     else if (!found && present?.error && present.about.table === identity) { tell(present.error); readingSection(entry, { columns: [] }, tell, finished); }
-    else if (!found) await begin({ kind: "read", table: identity, reading: entry.reading }, tell, finished);
+    else if (!found) await begin({ kind: "read", table: identity }, tell, finished);
   }
   function lost(error) {
     hero("That is not here", big(error.message));
@@ -166,7 +166,7 @@
   function checkSection(found) {
     section("check", "Check", "What the table shows before any fit.",
       make("p", { class: `lead ${found.verdict.replaceAll(" ", "-")}` }, make("span", { class: "dot", "aria-hidden": "true" }), make("span", {}, big(found.sentence))),
-      make("ul", { class: "reasons" }, [...found.hints.map((hint) => hint.sentence), ...found.findings, found.forecast].map((line) => make("li", {}, named(big(line))))));
+      make("ul", { class: "reasons" }, [...found.hints.map((hint) => hint.sentence), ...found.notes, ...found.findings, found.forecast].map((line) => make("li", {}, named(big(line))))));
   }
   const ROLES = { sensor: "sensor", drop: "left out", id: "id", time: "time", weights: "how often a row counts" };
   function readingSection(entry, found, tell, finished) {
@@ -180,7 +180,7 @@
     const all = make("input", { type: "number", step: "any", id: "threshold", placeholder: "none", value: typeof reading.binarize === "number" ? reading.binarize : "" });
     const chosen = () => {
       const told = { drop: [] };
-      for (const [name, role] of roles) { if (role === "drop") told.drop.push(name); else if (role !== "sensor") told[role] = name; }
+      for (const [name, role] of roles) { if (role === "drop" || told[role]) told.drop.push(name); else if (role !== "sensor") told[role] = name; }
       const given = [...thresholds].filter(([name, value]) => value !== "" && (roles.get(name) ?? "sensor") === "sensor").map(([name, value]) => [name, Number(value)]);
       if (given.length) told.binarize = Object.fromEntries(given);
       else if (all.value !== "") told.binarize = Number(all.value);
