@@ -275,7 +275,9 @@ class _Scores:
         sets = np.array([0, *range(1, n_further + 1), *(1 << np.arange(block.sensors.size))])[kept]
         pairs = np.bitwise_count(sets) == 2
         x2 = float(residual[:n_frequent] @ residual[:n_frequent])
-        free = np.eye(int(n_frequent)) - own[:n_frequent] @ own[:n_frequent].T  # what the projection leaves of each pattern
+        free = (
+            np.eye(int(n_frequent)) - own[:n_frequent] @ own[:n_frequent].T
+        )  # what the projection leaves of each pattern
         n_free = float(np.trace(free))
         return cls(
             block.sensors,

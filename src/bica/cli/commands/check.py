@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bica.cli.options import json_option, table_options
+
+if TYPE_CHECKING:
+    from bica.diagnose.table import Hint
 
 
 @click.command()
@@ -42,7 +45,14 @@ def check(table: str, with_fit: bool, as_json: bool, reading: dict[str, Any]) ->
         print_json(diagnosis.as_dict() | {"hints": [asdict(sign) for sign in signs], "forecast": asdict(ahead)})
         return
     show_verdict(Screen(), diagnosis.as_dict())
-    commands = ["" if sign.method is None else f"; try `bica fit {table} --method {sign.method}`" for sign in signs]
-    show_findings(Screen(), [f"{sign.sentence}{told}" for sign, told in zip(signs, commands, strict=True)])
+    show_findings(Screen(), [sign.sentence + _command(table, sign) for sign in signs])
     Screen().print()
     show_findings(Screen(), [*diagnosis.findings(), ahead.sentence])
+
+
+def _command(table: str, sign: Hint) -> str:
+    """What to type for such a table, if a method suits it."""
+    if sign.method is None:
+        return ""
+    told = "" if sign.n_sources is None else f" --sources {sign.n_sources}"
+    return f"; try `bica fit {table} --method {sign.method}{told}`"
