@@ -41,7 +41,7 @@
   // ---- a job: how far it is, and a button to stop it --------------------------------------------------------------------
   const panel = make("div", { class: "job", id: "job", hidden: true });
   let following = false;
-  async function follow(finished) {
+  async function follow(finished, began = false) { // a job that ended before this page was opened is no news
     if (following) return;
     following = true;
     const title = make("h2"), what = make("p", { class: "count", id: "job-what" }), seconds = make("span", { class: "small" });
@@ -52,6 +52,7 @@
     for (;;) {
       try { job = await ask("/api/job"); } catch (error) { what.textContent = error.message; await wait(2000); continue; }
       if (!job || job.over) break;
+      began = true;
       panel.hidden = false;
       title.textContent = big(job.title);
       what.textContent = job.stopping ? "Stopping, keeping the best so far …" : job.state === "waiting" ? "Waiting for other jobs …" : big(job.total ? `${job.what}: ${count(job.done)} of ${count(job.total)}` : job.done ? `${job.what}: ${count(job.done)}` : `${job.what} …`);
@@ -63,10 +64,10 @@
     }
     panel.hidden = true;
     following = false;
-    if (job) finished(job);
+    if (job && began) finished(job);
   }
   async function begin(task, tell, finished) {
-    await trying(tell, async () => { await send("/api/job", task); await follow(finished); });
+    await trying(tell, async () => { await send("/api/job", task); await follow(finished, true); });
   }
   function opened(job, tell) {
     if (job.state === "done" && job.result.fit && job.kind === "fit") location.assign(`/fit/${job.result.fit}`);
@@ -348,8 +349,8 @@
     toggleHome = make("div", { class: "toggles", role: "group", "aria-label": big(words.sensor[1]), tabindex: 0 });
     answerHome = make("div", { class: "two", id: "answer" });
     const search = make("input", { type: "search", id: "toggle-search", oninput: writeToggles });
-    section("explain", "Explain", `Switch ${words.sensor[1]} on and see which ${words.source[1]} are behind it. A second click says that one was not observed, a third switches it off.${data.rows ? ` Or choose one of the ${words.row[1]} below.` : ""}`,
-      make("div", { class: "tools" }, make("label", {}, `Search ${words.sensor[1]}`, search), make("button", { type: "button", class: "quiet", id: "all-off", onclick: () => { cells.fill(0); writeToggles(); explainSoon(); } }, "All off")), toggleHome, answerHome);
+    section("explain", "Explain", `Switch ${words.sensor[1]} on and see which ${words.source[1]} are behind them. A second click says that one was not observed, a third switches it off.${data.rows ? ` Or choose one of the ${words.row[1]} below.` : ""}`,
+      make("div", { class: "tools" }, make("label", { hidden: sensors.length <= 30 }, `Search ${words.sensor[1]}`, search), make("button", { type: "button", id: "all-off", onclick: () => { cells.fill(0); writeToggles(); explainSoon(); } }, "All off")), toggleHome, answerHome);
     writeToggles();
     explain();
   }
