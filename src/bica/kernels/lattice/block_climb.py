@@ -58,8 +58,12 @@ def cell_probabilities(
     sources: Sets, source_rate: Vector, rows: BlockRows, matrices: Matrix, hidden: Lattice, probability: Vector
 ) -> float:
     """The log-likelihood; fills in the distribution of what is there and the probability of every observed cell."""
-    mix_sources(sources, -np.expm1(-source_rate), hidden)
-    shown = hidden.copy()
+    source_probability, shown = np.empty(sources.size), np.empty(hidden.size)
+    for j in range(sources.size):
+        source_probability[j] = -np.expm1(-source_rate[j])
+    mix_sources(sources, source_probability, hidden)
+    for s in range(hidden.size):
+        shown[s] = hidden[s]
     apply_matrices(shown, matrices)
     read_cells(shown, rows.groups.unobserved, rows.groups.starts, rows.groups.cells, probability)
     total = 0.0
@@ -95,30 +99,108 @@ def weighted_products(derivatives: Matrix, weights: Vector) -> Matrix:
 
 
 @compiled
+def factored(matrix: Matrix) -> Sets:
+    """Replace a square matrix by its triangular factors L and U, rows exchanged; return the order of the rows.
+
+    NumPy's own solvers take seconds to compile.
+    """
+    n = matrix.shape[0]
+    order = np.empty(n, np.int64)
+    for k in range(n):
+        order[k] = k
+    for k in range(n):
+        pivot = k
+        for i in range(k + 1, n):
+            if abs(matrix[i, k]) > abs(matrix[pivot, k]):
+                pivot = i
+        order[k], order[pivot] = order[pivot], order[k]
+        for j in range(n):
+            matrix[k, j], matrix[pivot, j] = matrix[pivot, j], matrix[k, j]
+        for i in range(k + 1, n):
+            matrix[i, k] /= matrix[k, k]
+            for j in range(k + 1, n):
+                matrix[i, j] -= matrix[i, k] * matrix[k, j]
+    return order
+
+
+@compiled
+def solve_factored(matrix: Matrix, order: Sets, right: Vector, solution: Vector) -> None:
+    """Solve the linear system whose matrix was ``factored``."""
+    n = order.size
+    for i in range(n):
+        solution[i] = right[order[i]]
+        for j in range(i):
+            solution[i] -= matrix[i, j] * solution[j]
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            solution[i] -= matrix[i, j] * solution[j]
+        solution[i] /= matrix[i, i]
+
+
+@compiled
+def add_ridge(matrix: Matrix, relative: float, absolute: float) -> None:
+    """Add to the diagonal this share of the trace, and a little more."""
+    ridge = absolute
+    for j in range(matrix.shape[0]):
+        ridge += relative * matrix[j, j]
+    for j in range(matrix.shape[0]):
+        matrix[j, j] += ridge
+
+
+@compiled
+def square_part(matrix: Matrix, places: Sets) -> Matrix:
+    """The rows and columns at these places."""
+    part = np.empty((places.size, places.size))
+    for a in range(places.size):
+        for b in range(places.size):
+            part[a, b] = matrix[places[a], places[b]]
+    return part
+
+
+@compiled
+def places_of(flags: Flags) -> Sets:
+    """Where the flags are set."""
+    places, n = np.empty(flags.size, np.int64), 0
+    for k in range(flags.size):
+        if flags[k]:
+            places[n] = k
+            n += 1
+    return places[:n]
+
+
+@compiled
 def _scoring_step(source_rate: Vector, fixed: Flags, slope: Vector, information: Matrix) -> Vector:
     """The scoring step of the rates that may move; fixed ones and those pressed against a bound stay."""
-    moving = np.ones(source_rate.size, np.bool_)
-    moving[: fixed.size] = ~fixed
+    moving, step = np.empty(source_rate.size, np.bool_), np.empty(source_rate.size)
     for j in range(source_rate.size):
-        if (source_rate[j] <= 0.0 and slope[j] <= 0.0) or (source_rate[j] >= HIGHEST_SOURCE_RATE and slope[j] >= 0.0):
-            moving[j] = False
-    step = np.zeros(source_rate.size)
-    while moving.any():
-        places = np.flatnonzero(moving)
-        part = np.empty((places.size, places.size))
+        held_low, held_high = source_rate[j] <= 0.0 and slope[j] <= 0.0, source_rate[j] >= HIGHEST_SOURCE_RATE
+        moving[j] = not (held_low or (held_high and slope[j] >= 0.0) or (j < fixed.size and fixed[j]))
+    pressed = True
+    while pressed:
+        pressed = False
+        places = places_of(moving)
+        part, of_places, steps = square_part(information, places), np.empty(places.size), np.empty(places.size)
+        add_ridge(part, RIDGE / max(places.size, 1), RIDGE_FLOOR)
         for a in range(places.size):
-            for b in range(places.size):
-                part[a, b] = information[places[a], places[b]]
-        ridge = RIDGE * np.trace(part) / places.size + RIDGE_FLOOR
-        for a in range(places.size):
-            part[a, a] += ridge
+            of_places[a] = slope[places[a]]
+        solve_factored(part, factored(part), of_places, steps)
         step[:] = 0.0
-        step[places] = np.linalg.solve(part, slope[places])
-        pressed = moving & (source_rate <= 0.0) & (step < 0.0)
-        if not pressed.any():
-            return step
-        moving &= ~pressed
+        for a in range(places.size):
+            step[places[a]] = steps[a]
+            if source_rate[places[a]] <= 0.0 and steps[a] < 0.0:
+                moving[places[a]] = False
+                pressed = True
     return step
+
+
+@compiled
+def log_derivatives(derivatives: Matrix, probability: Vector, weights: Vector, slope: Vector) -> None:
+    """Divide derivatives by the probabilities of the cells; ``slope`` receives the weighted sum of every row."""
+    for j in range(derivatives.shape[0]):
+        slope[j] = 0.0
+        for k in range(probability.size):
+            derivatives[j, k] /= probability[k]
+            slope[j] += derivatives[j, k] * weights[k]
 
 
 @compiled
@@ -130,29 +212,33 @@ def climb(
     Gives up as soon as the log-likelihood ``needed`` seems out of reach.
     """
     hidden, probability = np.empty(1 << matrices.shape[0]), np.empty(rows.weights.size)
-    source_rate, height = start.copy(), cell_probabilities(sources, start, rows, matrices, hidden, probability)
-    information = np.zeros((source_rate.size, source_rate.size))
+    derivatives, slope, n_sources = np.empty((sources.size, probability.size)), np.empty(sources.size), sources.size
+    information, source_rate = np.empty((n_sources, n_sources)), np.empty(n_sources)
+    for j in range(n_sources):
+        source_rate[j] = start[j]
+    height = cell_probabilities(sources, source_rate, rows, matrices, hidden, probability)
     for _ in range(MOST_STEPS):
-        derivatives = np.empty((sources.size, probability.size))
         source_derivatives(hidden, sources, matrices, rows.groups, derivatives)
-        derivatives /= probability
+        log_derivatives(derivatives, probability, rows.weights, slope)
         information = weighted_products(derivatives, rows.weights)
-        slope = np.zeros(source_rate.size)
-        for j in range(source_rate.size):
-            slope[j] = np.sum(derivatives[j] * rows.weights)
         step = _scoring_step(source_rate, fixed, slope, information)
-        promised = np.sum(slope * step)
+        promised = 0.0
+        for j in range(n_sources):
+            promised += slope[j] * step[j]
         if promised < TOLERANCE or height + promised < needed:
             break
         gained = 0.0
         for _ in range(MOST_SHORTENINGS):
-            tried = np.minimum(np.maximum(source_rate + step, 0.0), HIGHEST_SOURCE_RATE)
+            tried, promised = np.empty(n_sources), 0.0
+            for j in range(n_sources):
+                tried[j] = min(max(source_rate[j] + step[j], 0.0), HIGHEST_SOURCE_RATE)
+                promised += slope[j] * (tried[j] - source_rate[j])
+                step[j] *= SHORTENED
             new = cell_probabilities(sources, tried, rows, matrices, hidden, probability)
-            if new >= height + ARMIJO * np.sum(slope * (tried - source_rate)) and new > height:
+            if new >= height + ARMIJO * promised and new > height:
                 gained = new - height
                 source_rate, height = tried, new
                 break
-            step *= SHORTENED
         if gained < STALLED * TOLERANCE:
             break
     return source_rate, height, information
@@ -166,27 +252,36 @@ def profiled_flip_rate(
     n_sensors = matrices.shape[0]
     hidden, probability = np.empty(1 << n_sensors), np.empty(rows.weights.size)
     cell_probabilities(sources, source_rate, rows, matrices, hidden, probability)
-    shown = hidden.copy()
+    shown = np.empty(hidden.size)
+    for s in range(hidden.size):
+        shown[s] = hidden[s]
     apply_matrices(shown, matrices)
-    flip_rates, one_for_all = np.full(n_sensors, flip_rate), np.ones((n_sensors, 1))
-    derivatives = np.empty((sources.size + 1, probability.size))
+    flip_rates, one_for_all = np.empty(n_sensors), np.empty((n_sensors, 1))
+    for i in range(n_sensors):
+        flip_rates[i], one_for_all[i, 0] = flip_rate, 1.0
+    derivatives, slope = np.empty((sources.size + 1, probability.size)), np.empty(sources.size + 1)
     probability_derivatives(
         hidden, shown, sources, (flip_rates, flip_rates), (one_for_all, one_for_all), matrices, rows.groups, derivatives
     )
-    for j in range(sources.size + 1):
-        derivatives[j] /= probability
-    slope = np.sum(derivatives[sources.size] * rows.weights)
+    log_derivatives(derivatives, probability, rows.weights, slope)
     information = weighted_products(derivatives, rows.weights)
-    for j in range(fixed.size):
-        if fixed[j]:
-            information[j] = 0.0
-            information[:, j] = 0.0
-    own = information[sources.size, sources.size]
-    if not sources.size:
-        return slope, own
-    part = information[: sources.size, : sources.size].copy()
-    ridge = RIDGE * np.trace(part) / sources.size + RIDGE_FLOOR
-    for j in range(sources.size):
-        part[j, j] += ridge
-    shared = information[: sources.size, sources.size].copy()
-    return slope, max(0.0, own - np.sum(shared * np.linalg.solve(part, shared)))
+    return slope[sources.size], _left_over(information, fixed)
+
+
+@compiled
+def _left_over(information: Matrix, fixed: Flags) -> float:
+    """The information of the last parameter if the others, but for the fixed ones, follow along."""
+    last = information.shape[0] - 1
+    free = np.empty(last, np.bool_)
+    for j in range(last):
+        free[j] = j >= fixed.size or not fixed[j]
+    places = places_of(free)
+    part, shared, followed = square_part(information, places), np.empty(places.size), np.empty(places.size)
+    add_ridge(part, RIDGE / max(last, 1), RIDGE_FLOOR)
+    for a in range(places.size):
+        shared[a] = information[places[a], last]
+    solve_factored(part, factored(part), shared, followed)
+    own = information[last, last]
+    for a in range(places.size):
+        own -= shared[a] * followed[a]
+    return max(0.0, own)
