@@ -5,6 +5,7 @@ one another is optimised five times. Here a kernel that another kernel calls is 
 of the kernel that Python calls. A constant in a call makes no version of its own: ``f(a, 0)`` and ``f(a, k)`` are the
 same ``f``. And numba compiles a kernel again if its own file was edited; here also if a file was that it imports from.
 """
+# mypy: allow-untyped-calls
 
 import hashlib
 import re
@@ -16,7 +17,7 @@ from typing import Any
 from numba.core import types
 from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, CompilerBase, DefaultPassBuilder
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
@@ -84,10 +85,8 @@ class _SourcesCache(FunctionCache):
 class Kernel(CPUDispatcher):
     """A kernel as Python calls it; ``callee`` is the same kernel as other kernels call it."""
 
-    def __init__(
-        self, py_func: Callable[..., Any], locals: Any = None, targetoptions: Any = None, pipeline_class: Any = Compiler
-    ) -> None:  # numba builds copies by these names
-        super().__init__(py_func, {}, dict(OPTIONS), pipeline_class)
+    def __init__(self, py_func: Callable[..., Any], *_: Any) -> None:  # numba builds copies with more arguments
+        super().__init__(py_func, {}, dict(OPTIONS))
         self.callee = _Callee(py_func, {}, dict(OPTIONS), _Translator)
 
     def enable_caching(self) -> None:

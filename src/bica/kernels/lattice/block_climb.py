@@ -18,7 +18,6 @@ The first sources of every list may be known ones: they stay, and those marked a
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bica.kernels.compiled import compiled
 from bica.kernels.lattice.channel import apply_matrices
@@ -29,12 +28,18 @@ from bica.kernels.lattice.likelihood import (
     read_cells,
     source_derivatives,
 )
+from bica.kernels.lattice.linear import (
+    Flags,
+    Matrix,
+    Sets,
+    Vector,
+    add_ridge,
+    factored,
+    places_of,
+    solve_factored,
+    square_part,
+)
 from bica.kernels.lattice.subsets import Lattice
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-Sets = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 HIGHEST_SOURCE_RATE = 14.0  # a probability of 1 - 8e-7
 TOLERANCE = 1e-3  # nats: a step that promises less ends the climb
@@ -96,76 +101,6 @@ def weighted_products(derivatives: Matrix, weights: Vector) -> Matrix:
                 k += 1
             products[a, b] = products[b, a] = one + two + three + four
     return products
-
-
-@compiled
-def factored(matrix: Matrix) -> Sets:
-    """Replace a square matrix by its triangular factors L and U, rows exchanged; return the order of the rows.
-
-    NumPy's own solvers take seconds to compile.
-    """
-    n = matrix.shape[0]
-    order = np.empty(n, np.int64)
-    for k in range(n):
-        order[k] = k
-    for k in range(n):
-        pivot = k
-        for i in range(k + 1, n):
-            if abs(matrix[i, k]) > abs(matrix[pivot, k]):
-                pivot = i
-        order[k], order[pivot] = order[pivot], order[k]
-        for j in range(n):
-            matrix[k, j], matrix[pivot, j] = matrix[pivot, j], matrix[k, j]
-        for i in range(k + 1, n):
-            matrix[i, k] /= matrix[k, k]
-            for j in range(k + 1, n):
-                matrix[i, j] -= matrix[i, k] * matrix[k, j]
-    return order
-
-
-@compiled
-def solve_factored(matrix: Matrix, order: Sets, right: Vector, solution: Vector) -> None:
-    """Solve the linear system whose matrix was ``factored``."""
-    n = order.size
-    for i in range(n):
-        solution[i] = right[order[i]]
-        for j in range(i):
-            solution[i] -= matrix[i, j] * solution[j]
-    for i in range(n - 1, -1, -1):
-        for j in range(i + 1, n):
-            solution[i] -= matrix[i, j] * solution[j]
-        solution[i] /= matrix[i, i]
-
-
-@compiled
-def add_ridge(matrix: Matrix, relative: float, absolute: float) -> None:
-    """Add to the diagonal this share of the trace, and a little more."""
-    ridge = absolute
-    for j in range(matrix.shape[0]):
-        ridge += relative * matrix[j, j]
-    for j in range(matrix.shape[0]):
-        matrix[j, j] += ridge
-
-
-@compiled
-def square_part(matrix: Matrix, places: Sets) -> Matrix:
-    """The rows and columns at these places."""
-    part = np.empty((places.size, places.size))
-    for a in range(places.size):
-        for b in range(places.size):
-            part[a, b] = matrix[places[a], places[b]]
-    return part
-
-
-@compiled
-def places_of(flags: Flags) -> Sets:
-    """Where the flags are set."""
-    places, n = np.empty(flags.size, np.int64), 0
-    for k in range(flags.size):
-        if flags[k]:
-            places[n] = k
-            n += 1
-    return places[:n]
 
 
 @compiled
@@ -281,7 +216,7 @@ def _left_over(information: Matrix, fixed: Flags) -> float:
     for a in range(places.size):
         shared[a] = information[places[a], last]
     solve_factored(part, factored(part), shared, followed)
-    own = information[last, last]
+    own: float = information[last, last]
     for a in range(places.size):
         own -= shared[a] * followed[a]
     return max(0.0, own)

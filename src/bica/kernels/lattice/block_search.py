@@ -22,22 +22,20 @@ from typing import NamedTuple
 import numpy as np
 
 from bica.kernels.compiled import compiled
-from bica.kernels.lattice.block_climb import (
-    BlockRows,
+from bica.kernels.lattice.block_climb import BlockRows, cell_probabilities, climb
+from bica.kernels.lattice.channel import apply_matrices
+from bica.kernels.lattice.likelihood import best_additions, candidate_gradient, spread_cells
+from bica.kernels.lattice.linear import (
     Flags,
     Matrix,
     Sets,
     Vector,
     add_ridge,
-    cell_probabilities,
-    climb,
     factored,
     places_of,
     solve_factored,
     square_part,
 )
-from bica.kernels.lattice.channel import apply_matrices
-from bica.kernels.lattice.likelihood import best_additions, candidate_gradient, spread_cells
 from bica.kernels.lattice.subsets import Lattice
 
 TRIED = 3  # candidates that are refitted before a move is given up

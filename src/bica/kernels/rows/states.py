@@ -163,7 +163,7 @@ def cost_of(wrong: np.uint64, powers: Vector, products: Vector | None) -> float:
 
 @compiled
 def _in_order(rank: Places) -> Places:
-    """The places of rising ranks, equal ones as they stand; few are sorted, and NumPy's sorts take seconds to compile."""
+    """The places of rising ranks, equal ones as they stand: they are few, and NumPy's sorts take seconds to compile."""
     order = np.empty(rank.size, np.int64)
     for k in range(rank.size):
         place = k
