@@ -15,7 +15,6 @@ from bica.diagnose.verdicts import Diagnosis
 from bica.errors import SettingError
 from bica.model.files import Rate
 from bica.model.fit import Fit
-from bica.model.names import source_id
 from bica.model.or_mixture import OrMixture
 from bica.report.observed import ROWS_LISTED, SMALL, ActivityView, Evidence, PairView, PatternView, evidence_in
 from bica.report.page import Report, anonymous, entry_of, page_of, with_plain_names
@@ -210,14 +209,14 @@ class _Story:
 
     def _sources(self) -> list[dict[str, Any]]:
         model, ends, stays = self.fit.model, self.fit.interval(), self.fit.persistence()
-        support = entry_of(self.fit.diagnostics, "bootstrap", "support")
+        ids, support = model.source_ids(), entry_of(self.fit.diagnostics, "bootstrap", "support")
         supports = (
             support if isinstance(support, list) and len(support) == model.n_sources else [None] * model.n_sources
         )
         return [
             {
                 "name": name,
-                "id": source_id(model.sensors[i] for i in np.flatnonzero(column)),
+                "id": ids[j],
                 "p": _rounded(p),
                 "lo": _rounded(low),
                 "hi": _rounded(high),
