@@ -124,7 +124,7 @@ def _sums_quickly(model: OrMixture) -> bool:
     if model.mixing.size > CHEAP_CELLS:
         return False
     groups = [group for group in groups_of(model) if group.sensors.size > LATTICE and group.mixing.any()]
-    return all(Elimination(group).n_states(CHEAP_STATES) is not None for group in groups)
+    return all(group.reach is None and Elimination(group).n_states(CHEAP_STATES) is not None for group in groups)
 
 
 def _summed(model: OrMixture, words: Words) -> Vector:

@@ -36,6 +36,7 @@ SPELLED = {  # options whose names differ from Python's settings
     "known": "--known",
     "forbidden": "--forbidden",
     "prior": "--prior",
+    "edges": "--edges",
     "n_jobs": "--jobs",
 }
 
@@ -117,6 +118,14 @@ def _method_names(_: click.Context, __: click.Parameter, incomplete: str) -> lis
     help="Columns that no unknown source drives all at once. May be repeated.",
 )
 @click.option("--prior", callback=beta_prior, metavar="A,B", help="A Beta prior on every probability.")
+@click.option(
+    "--edges",
+    type=click.Choice(["auto", "sure", "lossy"]),
+    default="auto",
+    show_default=True,
+    help="Whether sources always switch on all their columns (sure), or each with a probability of its own (lossy), as "
+    "the rows suggest (auto) or as told.",
+)
 @click.option("--temporal", is_flag=True, help="Rows are consecutive slots; learn from their order, too.")
 @table_options()
 @click.option(
@@ -157,8 +166,9 @@ def fit(
     single dash reads CSV from standard input.
     """
     given = {name: None if value == "none" else value for name, value in settings.items() if value not in (None, [])}
-    if given["noise"] == "auto":
-        del given["noise"]  # every method has its own idea of that
+    for choice in ("noise", "edges"):
+        if given[choice] == "auto":
+            del given[choice]  # every method has its own idea of that
     check_outputs(force, output, as_json=as_json)
 
     from dataclasses import replace
