@@ -44,6 +44,17 @@ def models(draw, min_sensors=0, max_sensors=5, max_sources=6, chances=probabilit
     )
 
 
+@st.composite
+def lossy_models(draw, min_sensors=0, max_sensors=5, max_sources=4, chances=probabilities, rates=any_rates):
+    """Models whose edges may fail; some have sure edges only."""
+    model = draw(models(min_sensors, max_sensors, max_sources, chances, rates))
+    edge = st.one_of(st.just(1.0), st.floats(0.05, 1))
+    n_edges = int(model.mixing.sum())
+    reach = np.zeros(model.mixing.shape)
+    reach[model.mixing] = draw(st.lists(edge, min_size=n_edges, max_size=n_edges))
+    return OrMixture(model.mixing, model.probability, model.noise, reach, sensors=model.sensors, names=model.names)
+
+
 def sources_of(model):
     """The sources of a model as the slow twins take them: the bit set of the sensors, and the probability."""
     sets = [sum(1 << i for i, on in enumerate(column) if on) for column in model.mixing.T.tolist()]

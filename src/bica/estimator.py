@@ -93,6 +93,8 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         How often each source is on, and the standard error of that; None where the method has none.
     probability_intervals_ : float array (n_sources, 2)
         Where each probability lies with 95 % certainty, symmetric in the log odds; NaN where there is no error.
+    reach_ : float array (n_sources, n_features)
+        How often an active source switches each column on: 0 where it does not reach it, 1 where edges are sure.
     noise_ : Noise
         How often sensors err.
     persistence_ : float array (n_sources,)
@@ -387,6 +389,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.probabilities_ = fit.model.probability
         self.probability_errors_ = fit.probability_error
         self.probability_intervals_ = fit.interval()
+        self.reach_ = fit.model.reach.T
         self.noise_ = fit.model.noise
         self.log_likelihood_ = fit.log_likelihood
         self.n_iter_ = fit.n_iter

@@ -232,8 +232,7 @@ def _watched_model(model: OrMixture, places: NDArray[np.int64]) -> OrMixture:
     """The model of these sensors; where some are left out, sources keep their names, but not their places."""
     if places.size == len(model.sensors):
         return model
-    given, names = (model.mixing, model.probability, model.noise), model.source_names()
-    return OrMixture(*given, sensors=model.sensors, names=names).of_sensors(places)
+    return model.with_names(model.source_names()).of_sensors(places)
 
 
 def _fitted(fit: Fit) -> NDArray[np.bool_]:

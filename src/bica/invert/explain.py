@@ -138,7 +138,7 @@ class _Partition:
         return parts
 
     def _part(self, probability: NDArray[np.float64], fixed: frozenset[int]) -> list[Candidate]:
-        model = OrMixture(self.model.mixing, probability, self.model.noise)
+        model = self.model.with_probability(probability)
         found = decode(model, self.row.words & self.observed, self.observed)
         if not found.proven[0]:  # the search was cut short; the integer program never is
             found = decode(model, self.row.words & self.observed, self.observed, solver="program")

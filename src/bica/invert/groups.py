@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import MISSING
+from bica.errors import LimitError
 from bica.kernels.bits import Words, unpacked
 from bica.model.distribution import connected_groups
 from bica.model.or_mixture import OrMixture
@@ -84,6 +85,8 @@ def groups_of(model: OrMixture) -> Iterator[Group]:
 
     Sensors under a source that is always on cannot be changed by the others.
     """
+    if model.has_lossy_edges:
+        raise LimitError("rows cannot be decoded yet with edges that may fail; give sure edges, without `reach`")
     penalty = penalties(*model.noise.rates(model.n_sensors))
     covered = np.flatnonzero(model.mixing[:, model.probability == 1].any(axis=1))
     penalty[covered, :, 0] = penalty[covered, :, 1]

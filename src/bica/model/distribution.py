@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 
 from bica.errors import LimitError
 from bica.kernels.bits import Words, packed, unpacked
-from bica.kernels.lattice.channel import apply_channel, mix_source
+from bica.kernels.lattice.channel import apply_channel, mix_lossy_source, mix_source
 
 TABLE_LIMIT = 24  # connected sensors: a table takes 128 MB
 TOGETHER = 10  # sensors up to which small groups share one table
@@ -22,8 +22,13 @@ def pattern_table(
     probability: NDArray[np.float64],
     false_alarm: NDArray[np.float64],
     miss: NDArray[np.float64],
+    *,
+    lossy_reach: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """The probability of every pattern, indexed by bit set: time (n + m) 2^m for n sources and m sensors."""
+    """The probability of every pattern, indexed by bit set: time (n + m) 2^m for n sources and m sensors.
+
+    Edges are sure without ``lossy_reach``; a source with lossy edges takes time 2^m for each edge.
+    """
     n_sensors = mixing.shape[0]
     if n_sensors > TABLE_LIMIT:
         raise LimitError(
@@ -33,8 +38,11 @@ def pattern_table(
     table = np.zeros(2**n_sensors)
     table[0] = 1.0
     bits = 1 << np.arange(n_sensors)
-    for column, of_source in zip(mixing.T, probability, strict=True):
-        mix_source(table, int(bits @ column), float(of_source))
+    for j, (column, of_source) in enumerate(zip(mixing.T, probability, strict=True)):
+        if lossy_reach is None or np.array_equal(lossy_reach[:, j], column):
+            mix_source(table, int(bits @ column), float(of_source))
+        else:
+            mix_lossy_source(table, np.flatnonzero(column), lossy_reach[column, j], float(of_source))
     if false_alarm.any() or miss.any():
         apply_channel(table, false_alarm, miss)
     return table
@@ -84,14 +92,25 @@ def _joined(mixing: NDArray[np.bool_], groups: list[NDArray[np.int64]]) -> tuple
 
 
 def log_probability(
-    mixing: NDArray[np.bool_], probability: NDArray[np.float64], rates: Rates, patterns: Words, observed: Words
+    mixing: NDArray[np.bool_],
+    probability: NDArray[np.float64],
+    rates: Rates,
+    patterns: Words,
+    observed: Words,
+    *,
+    lossy_reach: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """The log probability of each pattern, missing cells summed out; independent groups of sensors add up."""
     on, known = unpacked(patterns, mixing.shape[0]), unpacked(observed, mixing.shape[0])
     total = np.zeros(len(patterns))
     for sensors, sources in tabled_groups(mixing):
+        part = np.ix_(sensors, sources)
         table = pattern_table(
-            mixing[np.ix_(sensors, sources)], probability[sources], rates[0][sensors], rates[1][sensors]
+            mixing[part],
+            probability[sources],
+            rates[0][sensors],
+            rates[1][sensors],
+            lossy_reach=None if lossy_reach is None else lossy_reach[part],
         )
         of_group = _row_probability(table, on[:, sensors], known[:, sensors])
         with np.errstate(divide="ignore"):

@@ -3,12 +3,14 @@
 Everything here is plain values, so that a model can be shown without loading NumPy. JSON has no infinity: a
 log-likelihood of minus infinity is the text ``"-inf"``, and an error that is not known is left out. The interval of a
 source follows from its probability and error: it is written for other programs, and checked but not used on reading.
+A model with sure edges is written as version 1, as ever; lossy edges make it version 2, where ``reach`` and its errors
+stand beside the sensors of a source.
 """
 
 import json
 import math
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from reprlib import repr as shortened
@@ -36,12 +38,12 @@ def probability_interval(probability: float, error: float, level: float = LEVEL)
     """
     if math.isnan(error):
         return math.nan, math.nan
-    reach = NormalDist().inv_cdf(0.5 + level / 2) * error
+    half = NormalDist().inv_cdf(0.5 + level / 2) * error
     if probability in (0.0, 1.0) or error == 0.0:
-        return max(0.0, probability - reach), min(1.0, probability + reach)
+        return max(0.0, probability - half), min(1.0, probability + half)
     log_odds = math.log(probability) - math.log1p(-probability)
-    reach /= probability * (1.0 - probability)
-    return _probability_of(log_odds - reach), _probability_of(log_odds + reach)
+    half /= probability * (1.0 - probability)
+    return _probability_of(log_odds - half), _probability_of(log_odds + half)
 
 
 def _probability_of(log_odds: float) -> float:
@@ -50,7 +52,8 @@ def _probability_of(log_odds: float) -> float:
 
 
 SCHEMA = "bica-model"
-VERSION = 1
+VERSION = 1  # of models with sure edges
+LOSSY_VERSION = 2  # with the reach of lossy edges
 BYTES_LIMIT = 1 << 28  # of a file
 CELLS_LIMIT = 1 << 30  # of the mixing matrix: otherwise a small file could ask for more memory than there is
 DEPTH_LIMIT = 50  # of nested diagnostics
@@ -65,6 +68,13 @@ class SourceEntry:
     probability: float
     error: float | None = None
     name: str | None = None
+    reach: tuple[float, ...] | None = None  # of each sensor, where edges are lossy
+    reach_error: tuple[float | None, ...] | None = None
+
+    def reach_interval(self, edge: int) -> tuple[float, float] | None:
+        """Where the true reach of the sensor at this place lies with 95 % certainty; None without an error."""
+        error = None if self.reach_error is None else self.reach_error[edge]
+        return None if self.reach is None or error is None else probability_interval(self.reach[edge], error)
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -86,18 +96,35 @@ class ModelDocument:
     miss: Rate
     fitted: Mapping[str, Any] = field(default_factory=dict)  # how the model was learned; empty if it was given
     nouns: Nouns = USUAL_NOUNS  # what the user calls sensors, sources and rows
+    leak_error: tuple[float | None, ...] | None = None  # standard errors of the false-alarm rates, sensor by sensor
+
+    @property
+    def has_lossy_edges(self) -> bool:
+        """Whether some source does not always switch on a sensor that it reaches."""
+        return any(source.reach is not None for source in self.sources)
+
+
+def known_numbers(values: Iterable[float]) -> tuple[float | None, ...]:
+    """The numbers, with None in place of NaN.
+
+    >>> known_numbers([0.5, math.nan])
+    (0.5, None)
+    """
+    return tuple(None if math.isnan(value) else float(value) for value in values)
 
 
 def document_text(document: ModelDocument) -> str:
     """The document as JSON, the same bytes for the same document."""
     content: dict[str, Any] = {
         "schema": SCHEMA,
-        "version": VERSION,
+        "version": LOSSY_VERSION if document.has_lossy_edges else VERSION,
         "sensors": list(document.sensors),
         "sources": [_source_json(source, document.sensors) for source in document.sources],
         "noise": {"false_alarm": document.false_alarm, "miss": document.miss},
         "fitted": {name: as_json(document.fitted[name]) for name in FITTED if name in document.fitted},
     }
+    if document.has_lossy_edges and document.leak_error is not None:
+        content["noise"]["false_alarm_error"] = list(document.leak_error)
     if document.nouns.changes():
         content["words"] = document.nouns.changes()
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -105,6 +132,10 @@ def document_text(document: ModelDocument) -> str:
 
 def _source_json(source: SourceEntry, sensors: tuple[str, ...]) -> dict[str, Any]:
     entry: dict[str, Any] = {"sensors": [sensors[i] for i in source.sensors], "probability": source.probability}
+    if source.reach is not None:
+        entry["reach"] = list(source.reach)
+    if source.reach is not None and source.reach_error is not None:
+        entry["reach_error"] = list(source.reach_error)
     if source.error is not None:
         entry["error"] = source.error
     if source.interval is not None:
@@ -166,19 +197,21 @@ def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _document(value: Any) -> ModelDocument:
     _check(isinstance(value, dict) and value.get("schema") == SCHEMA, f'no "schema": "{SCHEMA}" in it')
     version = value.get("version")
-    known = type(version) is int and version == VERSION
-    _check(known, f"it has version {shortened(version)}, but only {VERSION} can be read here")
+    known = type(version) is int and version in (VERSION, LOSSY_VERSION)
+    _check(known, f"it has version {shortened(version)}, but only {VERSION} and {LOSSY_VERSION} can be read here")
     _check_entries(value, "the file", {"schema", "version", "sensors", "sources", "noise"}, {"fitted", "words"})
     _check(isinstance(value["sensors"], list), '"sensors" is not a list of names')
     sensors = as_distinct_names(value["sensors"], "a sensor name")
-    false_alarm, miss = _noise(value["noise"], len(sensors))
+    lossy = version == LOSSY_VERSION
+    false_alarm, miss, leak_error = _noise(value["noise"], len(sensors), lossy)
     return ModelDocument(
         sensors,
-        _sources(value["sources"], sensors),
+        _sources(value["sources"], sensors, lossy),
         false_alarm,
         miss,
         _fitted(value.get("fitted", {})),
         _nouns(value.get("words", {})),
+        leak_error,
     )
 
 
@@ -207,13 +240,20 @@ def _number(value: Any, what: str, least: float = -math.inf, most: float = math.
     return float(value) + 0.0  # makes -0.0 an ordinary zero
 
 
-def _noise(value: Any, n_sensors: int) -> tuple[Rate, Rate]:
-    _check_entries(value, '"noise"', {"false_alarm", "miss"})
+def _noise(value: Any, n_sensors: int, lossy: bool) -> tuple[Rate, Rate, tuple[float | None, ...] | None]:
+    _check_entries(value, '"noise"', {"false_alarm", "miss"}, {"false_alarm_error"} if lossy else ())
     false_alarm, miss = (_rate(value[name], f"{name} rate", n_sensors) for name in ("false_alarm", "miss"))
     n_rates = n_sensors if isinstance(false_alarm, tuple) or isinstance(miss, tuple) else 1
     for a, b in zip(_of_each(false_alarm, n_rates), _of_each(miss, n_rates), strict=True):
         _check(a + b < 1, "a sensor's false_alarm and miss rates add up to 1 or more, so it says nothing")
-    return false_alarm, miss
+    return false_alarm, miss, _errors(value.get("false_alarm_error"), "false_alarm_error", n_sensors)
+
+
+def _errors(value: Any, what: str, count: int) -> tuple[float | None, ...] | None:
+    if value is None:
+        return None
+    _check(isinstance(value, list) and len(value) == count, f"{what} is not a list of {count} numbers")
+    return tuple(None if error is None else _number(error, what, 0) for error in value)
 
 
 def _rate(value: Any, what: str, n_sensors: int) -> Rate:
@@ -227,18 +267,20 @@ def _of_each(rate: Rate, n_rates: int) -> tuple[float, ...]:
     return rate if isinstance(rate, tuple) else (rate,) * n_rates
 
 
-def _sources(value: Any, sensors: tuple[str, ...]) -> tuple[SourceEntry, ...]:
+def _sources(value: Any, sensors: tuple[str, ...], lossy: bool) -> tuple[SourceEntry, ...]:
     _check(isinstance(value, list), '"sources" is not a list')
     fits = len(value) * len(sensors) <= CELLS_LIMIT
     _check(fits, f"{len(value)} sources times {len(sensors)} sensors are more cells than memory may hold")
     place = {name: i for i, name in enumerate(sensors)}
-    entries = tuple(_source(entry, f"source {number}", place) for number, entry in enumerate(value, 1))
-    _check(len({entry.sensors for entry in entries}) == len(entries), "two sources have the same sensors")
+    entries = tuple(_source(entry, f"source {number}", place, lossy) for number, entry in enumerate(value, 1))
+    sure = [entry.sensors for entry in entries if entry.reach is None or min(entry.reach) == 1]
+    _check(len(set(sure)) == len(sure), "two sources have the same sensors")
     return entries
 
 
-def _source(value: Any, what: str, place: Mapping[str, int]) -> SourceEntry:
-    _check_entries(value, what, {"sensors", "probability"}, {"error", "interval", "name"})
+def _source(value: Any, what: str, place: Mapping[str, int], lossy: bool) -> SourceEntry:
+    possible = {"error", "interval", "name"} | ({"reach", "reach_error"} if lossy else set())
+    _check_entries(value, what, {"sensors", "probability"}, possible)
     names, error, name = value["sensors"], value.get("error"), value.get("name")
     _check(isinstance(names, list) and len(names) > 0, f"{what} lists no sensors")
     for sensor in names:
@@ -246,12 +288,26 @@ def _source(value: Any, what: str, place: Mapping[str, int]) -> SourceEntry:
             raise ModelError(f"{what} names an unknown sensor {shortened(sensor)}")
     _check(len(set(names)) == len(names), f"{what} lists a sensor twice")
     _check_interval(value.get("interval"), f"the interval of {what}")
+    order = sorted(range(len(names)), key=lambda k: place[names[k]])
+    reach = _reach(value.get("reach"), what, len(names))
+    lost = _errors(value.get("reach_error"), f"the reach_error of {what}", len(names))
     return SourceEntry(
-        sensors=tuple(sorted(place[sensor] for sensor in names)),
+        sensors=tuple(place[names[k]] for k in order),
         probability=_number(value["probability"], f"the probability of {what}", 0, 1),
         error=None if error is None else _number(error, f"the error of {what}", 0),
         name=None if name is None else as_name(name, f"the name of {what}") or None,
+        reach=None if reach is None else tuple(reach[k] for k in order),
+        reach_error=None if lost is None else tuple(lost[k] for k in order),
     )
+
+
+def _reach(value: Any, what: str, n_sensors: int) -> tuple[float, ...] | None:
+    if value is None:
+        return None
+    _check(isinstance(value, list) and len(value) == n_sensors, f"the reach of {what} is not one number per sensor")
+    reach = tuple(_number(part, f"a reach of {what}", 0, 1) for part in value)
+    _check(min(reach) > 0, f"a reach of {what} is 0, but a sensor that is never reached is not listed")
+    return reach
 
 
 def _check_interval(value: Any, what: str) -> None:

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
 from bica.errors import ModelError, SettingError
-from bica.model.files import LEVEL, ModelDocument, as_json, probability_interval, read_document, write_document
+from bica.model.files import (
+    LEVEL,
+    ModelDocument,
+    as_json,
+    known_numbers,
+    probability_interval,
+    read_document,
+    write_document,
+)
 from bica.model.noise import as_numbers
 from bica.model.or_mixture import OrMixture, in_order
 from bica.text import USUAL_NOUNS, Nouns
@@ -40,6 +48,8 @@ class Fit:
     converged: bool = True
     diagnostics: Mapping[str, Any] = field(default_factory=dict)  # plain values that JSON can hold
     nouns: Nouns = USUAL_NOUNS  # what the user calls sensors, sources and rows
+    reach_error: NDArray[np.float64] | None = None  # (n_sensors, n_sources); NaN where not identified
+    leak_error: NDArray[np.float64] | None = None  # (n_sensors,), of the false-alarm rates; NaN where there is none
 
     def __post_init__(self) -> None:
         if not self.method:
@@ -49,7 +59,14 @@ class Fit:
         if self.log_likelihood is not None and not self.log_likelihood < np.inf:
             raise ModelError(f"a log-likelihood cannot be {self.log_likelihood:g}")
         if self.probability_error is not None:
-            object.__setattr__(self, "probability_error", _checked_errors(self.probability_error, self.model.n_sources))
+            self._check_errors("probability_error", (self.model.n_sources,))
+        if self.reach_error is not None:
+            self._check_errors("reach_error", self.model.mixing.shape)
+        if self.leak_error is not None:
+            self._check_errors("leak_error", (self.model.n_sensors,))
+
+    def _check_errors(self, name: str, shape: tuple[int, ...]) -> None:
+        object.__setattr__(self, name, _checked_errors(getattr(self, name), name, shape))
 
     def interval(self, level: float = LEVEL) -> NDArray[np.float64]:
         """Where each true probability lies with chance ``level``: (n_sources, 2); NaN where there is no error.
@@ -64,6 +81,19 @@ class Fit:
             raise SettingError(f"the level of an interval lies between 0 and 1, but {level:g} was given")
         ends = [probability_interval(*pair, level) for pair in zip(self.model.probability, self._errors(), strict=True)]
         return np.array(ends).reshape(-1, 2)
+
+    def reach_interval(self, level: float = LEVEL) -> NDArray[np.float64]:
+        """Where each true reach lies with chance ``level``: (n_sensors, n_sources, 2); NaN where there is no error.
+
+        >>> model = OrMixture([[1], [1]], [0.2], reach=[[0.9], [0.4]])
+        >>> Fit(model, reach_error=[[0.01], [np.nan]]).reach_interval().round(3)[:, 0]
+        array([[0.879, 0.918],
+               [  nan,   nan]])
+        """
+        errors = np.full(self.model.mixing.shape, np.nan) if self.reach_error is None else self.reach_error
+        pairs = zip(self.model.reach.ravel(), errors.ravel(), strict=True)
+        ends = [probability_interval(*pair, level) for pair in pairs]
+        return np.array(ends).reshape(*errors.shape, 2)
 
     def _errors(self) -> NDArray[np.float64]:
         return np.full(self.model.n_sources, np.nan) if self.probability_error is None else self.probability_error
@@ -121,13 +151,16 @@ class Fit:
             self,
             model=model,
             probability_error=None if errors is None else errors[order],
+            reach_error=None if self.reach_error is None else self.reach_error[:, order],
             diagnostics={**self.diagnostics, **noted},
         )
 
     def document(self) -> ModelDocument:
         """The fit in the plain values of a model file."""
         errors = [None if np.isnan(error) else float(error) for error in self._errors()]
-        return replace(self.model.document(errors, self._fitted()), nouns=self.nouns)
+        leaks = None if self.leak_error is None else known_numbers(self.leak_error)
+        document = self.model.document(errors, self._fitted(), self.reach_error)
+        return replace(document, nouns=self.nouns, leak_error=leaks)
 
     def _fitted(self) -> dict[str, Any]:
         told = {name: as_json(getattr(self, name)) for name in _FITTED if getattr(self, name) is not None}
@@ -150,17 +183,41 @@ class Fit:
         if "log_likelihood" in told:
             told["log_likelihood"] = float(told["log_likelihood"])  # "-inf" is text there
         known = None if np.isnan(errors).all() else errors
-        return Fit(OrMixture.of_document(document), probability_error=known, nouns=document.nouns, **told)
+        return Fit(
+            OrMixture.of_document(document),
+            probability_error=known,
+            reach_error=_reach_errors(document),
+            leak_error=None if document.leak_error is None else _with_gaps(document.leak_error),
+            nouns=document.nouns,
+            **told,
+        )
+
+
+def _reach_errors(document: ModelDocument) -> NDArray[np.float64] | None:
+    if all(source.reach_error is None for source in document.sources):
+        return None
+    errors = np.full((len(document.sensors), len(document.sources)), np.nan)
+    for j, source in enumerate(document.sources):
+        if source.reach_error is not None:
+            errors[list(source.sensors), j] = _with_gaps(source.reach_error)
+    return errors
+
+
+def _with_gaps(values: Sequence[float | None]) -> NDArray[np.float64]:
+    return np.array([np.nan if value is None else value for value in values])
 
 
 _FITTED = ("method", "n_samples", "log_likelihood", "n_iter", "converged", "diagnostics")
 _GIVEN = {"method": "given", "n_iter": 1, "converged": True, "diagnostics": {}}
 
 
-def _checked_errors(values: Any, n_sources: int) -> NDArray[np.float64]:
-    errors = as_numbers(values, "probability_error")
-    if errors.shape != (n_sources,):
-        raise ModelError(f"the model has {n_sources} sources, but probability_error has shape {errors.shape}")
+def _checked_errors(values: Any, what: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    errors = as_numbers(values, what)
+    if errors.shape != shape:
+        raise ModelError(
+            f"{what} has shape {errors.shape}, but the model asks for {shape}: {shape[-1]} "
+            f"{'sensors' if what == 'leak_error' else 'sources'}"
+        )
     if (errors < 0).any():
         raise ModelError(f"a standard error cannot be {errors.min():g}")
     errors[~np.isfinite(errors)] = np.nan

@@ -18,7 +18,7 @@ from bica.errors import LimitError, ModelError
 from bica.kernels.bits import Words, packed
 from bica.model.distribution import log_probability, pattern_table
 from bica.model.export import to_networkx
-from bica.model.files import ModelDocument, SourceEntry, read_document, write_document
+from bica.model.files import ModelDocument, SourceEntry, known_numbers, read_document, write_document
 from bica.model.names import kept_names, renamed, source_id
 from bica.model.noise import Noise, as_numbers, as_probabilities
 from bica.text import as_distinct_names, as_name, told_apart
@@ -37,24 +37,17 @@ Names = tuple[str | None, ...]
 Number = TypeVar("Number", np.float64, np.int64)
 
 
-def merged_twins(
-    mixing: NDArray[np.bool_], probability: NDArray[np.float64], names: Names
-) -> tuple[NDArray[np.bool_], NDArray[np.float64], Names]:
-    """Drop empty columns and merge equal ones, keeping the place of the first and the first name.
+def twins(mixing: NDArray[np.bool_], lossy: NDArray[np.bool_]) -> list[list[int]]:
+    """The columns to be merged into one source each; empty columns are left out, and ``lossy`` ones stay alone.
 
-    >>> merged_twins(np.array([[True, False, True]]), np.array([0.5, 0.3, 0.5]), (None, "b", "c"))
-    (array([[ True]]), array([0.75]), ('c',))
+    >>> twins(np.array([[True, False, True, True]]), np.array([False, False, False, True]))
+    [[0, 2], [3]]
     """
-    twins: dict[bytes, list[int]] = {}
+    groups: dict[bytes | int, list[int]] = {}
     for j, column in enumerate(mixing.T):
         if column.any():
-            twins.setdefault(np.packbits(column).tobytes(), []).append(j)
-    if len(twins) == mixing.shape[1]:
-        return mixing, probability, names
-    groups = list(twins.values())
-    first_name = tuple(next((names[j] for j in group if names[j] is not None), None) for group in groups)
-    merged = np.array([_either(probability[group]) for group in groups], dtype=np.float64)
-    return mixing[:, [group[0] for group in groups]], merged, first_name
+            groups.setdefault(j if lossy[j] else np.packbits(column).tobytes(), []).append(j)
+    return list(groups.values())
 
 
 def _either(probability: NDArray[np.float64]) -> float:
@@ -72,16 +65,23 @@ SPARSE_SIZE = 4096  # cells of a mixing matrix from which on it pays to look at 
 class OrMixture:
     """Independent binary sources seen through ORs: x_i = OR_j (mixing[i, j] AND y_j).
 
-    Columns of ``mixing`` are distinct and not empty: sources with the same column are merged by adding their
-    rates ``-log(1 - probability)``, and a source that reaches no sensor is left out.
+    Edges may be lossy: an active source then switches a sensor on with probability ``reach`` only, on its own for every
+    row and sensor. With false-alarm rate a and miss rate b, sensor i is quiet with probability
+    ``b + (1 - a - b) prod_j (1 - reach[i, j])`` over the active sources j.
+
+    Columns of ``mixing`` are not empty, and those of sources with sure edges are distinct: such sources with the same
+    column are merged by adding their rates ``-log(1 - probability)``, and a source that reaches no sensor is left out.
 
     >>> OrMixture([[1, 1, 1], [0, 1, 1]], [0.2, 0.5, 0.5]).probability
     array([0.2 , 0.75])
+    >>> OrMixture([[1], [1]], [0.5], Noise(0.01), reach=[[0.9], [0.4]]).pattern_probability()[3].round(4)
+    np.float64(0.183)
     """
 
     mixing: NDArray[np.bool_]  # (n_sensors, n_sources)
     probability: NDArray[np.float64]  # (n_sources,), that each source is on
     noise: Noise  # what the sensors add on top
+    lossy_reach: NDArray[np.float64] | None  # (n_sensors, n_sources), see ``reach``; None where all edges are sure
     sensors: tuple[str, ...]  # (n_sensors,)
     names: tuple[str | None, ...]  # (n_sources,), where the user gave the source a name
 
@@ -90,6 +90,7 @@ class OrMixture:
         mixing: ArrayLike,
         probability: ArrayLike,
         noise: Noise | None = None,
+        reach: ArrayLike | None = None,
         *,
         sensors: Sequence[str] | None = None,
         names: Sequence[str | None] | None = None,
@@ -99,14 +100,39 @@ class OrMixture:
         names = (None,) * bits.shape[1] if names is None else tuple(map(_source_name, names))
         _check_shapes(bits, chances, sensors, names)
         noise = _checked_noise(noise, bits.shape[0])
-        bits, chances, names = merged_twins(bits, chances, names)
-        bits.flags.writeable = chances.flags.writeable = False
-        for field, value in zip(self.__slots__, (bits, chances, noise, sensors, names), strict=True):
+        lossy = _checked_reach(reach, bits)
+        groups = twins(bits, _lossy_columns(lossy, bits))
+        if len(groups) < bits.shape[1]:
+            first = [group[0] for group in groups]
+            bits, lossy = bits[:, first], None if lossy is None else lossy[:, first]
+            chances = np.array([_either(chances[group]) for group in groups], dtype=np.float64)
+            names = tuple(next((names[j] for j in group if names[j] is not None), None) for group in groups)
+        for part in (bits, chances, lossy):
+            if part is not None:
+                part.flags.writeable = False
+        for field, value in zip(self.__slots__, (bits, chances, noise, lossy, sensors, names), strict=True):
             object.__setattr__(self, field, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and unpickled models go through the door again, so that their arrays are read-only too."""
-        return _rebuilt, (self.mixing, self.probability, self.noise, self.sensors, self.names)
+        return _rebuilt, (self.mixing, self.probability, self.noise, self.sensors, self.names, self.lossy_reach)
+
+    @property
+    def reach(self) -> NDArray[np.float64]:
+        """The probability that a source switches a sensor on while it is active: (n_sensors, n_sources).
+
+        It is 0 where there is no edge and 1 where the edge is sure.
+
+        >>> OrMixture([[1, 0], [1, 1]], [0.2, 0.5], reach=[[0.5, 0], [1, 1]]).reach
+        array([[0.5, 0. ],
+               [1. , 1. ]])
+        """
+        return self.mixing.astype(np.float64) if self.lossy_reach is None else self.lossy_reach
+
+    @property
+    def has_lossy_edges(self) -> bool:
+        """Whether some source does not always switch on a sensor that it reaches."""
+        return self.lossy_reach is not None
 
     @property
     def n_sensors(self) -> int:
@@ -136,6 +162,8 @@ class OrMixture:
             np.array_equal(self.mixing, other.mixing)
             and np.array_equal(self.probability, other.probability)
             and (self.noise, self.sensors, self.names) == (other.noise, other.sensors, other.names)
+            and self.has_lossy_edges == other.has_lossy_edges
+            and (self.lossy_reach is None or np.array_equal(self.reach, other.reach))
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -153,8 +181,9 @@ class OrMixture:
         """The model with these sources only, in this order."""
         chosen = as_places(sources, self.n_sources, "source")
         names = tuple(self.names[j] for j in chosen)
+        reach = None if self.lossy_reach is None else self.lossy_reach[:, chosen]
         return OrMixture(
-            self.mixing[:, chosen], self.probability[chosen], self.noise, sensors=self.sensors, names=names
+            self.mixing[:, chosen], self.probability[chosen], self.noise, reach, sensors=self.sensors, names=names
         )
 
     def in_order(self) -> OrMixture:
@@ -166,11 +195,20 @@ class OrMixture:
         chosen = as_places(sensors, self.n_sensors, "sensor")
         names = [self.sensors[i] for i in chosen]
         noise = self.noise.of_sensors(chosen)
-        return OrMixture(self.mixing[chosen], self.probability, noise, sensors=names, names=self.names)
+        reach = None if self.lossy_reach is None else self.lossy_reach[chosen]
+        return OrMixture(self.mixing[chosen], self.probability, noise, reach, sensors=names, names=self.names)
 
     def with_noise(self, noise: Noise) -> OrMixture:
         """The same sources behind other sensors."""
-        return OrMixture(self.mixing, self.probability, noise, sensors=self.sensors, names=self.names)
+        return OrMixture(self.mixing, self.probability, noise, self.lossy_reach, sensors=self.sensors, names=self.names)
+
+    def with_probability(self, probability: ArrayLike) -> OrMixture:
+        """The same sources, on with other probabilities."""
+        return OrMixture(self.mixing, probability, self.noise, self.lossy_reach, sensors=self.sensors, names=self.names)
+
+    def with_labels(self, sensors: Sequence[str], names: Sequence[str | None]) -> OrMixture:
+        """The same model with other names of its sensors and its sources."""
+        return OrMixture(self.mixing, self.probability, self.noise, self.lossy_reach, sensors=sensors, names=names)
 
     @staticmethod
     def without_sources(sensors: Sequence[str]) -> OrMixture:
@@ -178,7 +216,7 @@ class OrMixture:
         return OrMixture(np.zeros((len(sensors), 0), bool), [], sensors=sensors)
 
     def observe(self, activity: ArrayLike) -> NDArray[np.bool_]:
-        """What noise-free sensors show of ``activity`` (n_samples, n_sources).
+        """What noise-free sensors show of ``activity`` (n_samples, n_sources) if no edge fails.
 
         >>> OrMixture([[1, 1], [0, 1]], [0.2, 0.5]).observe([[1, 0], [1, 1]])
         array([[ True, False],
@@ -198,7 +236,21 @@ class OrMixture:
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Rows as the sensors would show them: (n_samples, n_sensors)."""
-        return self.noise.apply(self.observe(self.draw_activity(n_samples, rng)), rng)
+        return self.draw_rows(self.draw_activity(n_samples, rng), rng)
+
+    def draw_rows(self, activity: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
+        """What the sensors show of ``activity``, with edges that fail and noise drawn anew: (n_samples, n_sensors).
+
+        >>> model = OrMixture([[1], [1]], [0.5], reach=[[1], [0.25]])
+        >>> model.draw_rows(np.ones((10_000, 1), dtype=bool), np.random.default_rng(7)).mean(axis=0).round(2)
+        array([1.  , 0.26])
+        """
+        if self.lossy_reach is None:
+            return self.noise.apply(self.observe(activity), rng)
+        with np.errstate(divide="ignore"):
+            log_loss = np.log1p(-self.lossy_reach)
+        quiet = np.exp((csr_array(activity) @ csr_array(log_loss.T)).toarray())  # sparse: no 0 times infinity
+        return self.noise.apply(rng.random(quiet.shape) >= quiet, rng)
 
     def pattern_probability(self) -> NDArray[np.float64]:
         """The probability of every possible row, indexed by bit set: length 2^n_sensors, for up to 24 sensors.
@@ -206,13 +258,20 @@ class OrMixture:
         >>> OrMixture([[1, 1], [0, 1]], [0.2, 0.5]).pattern_probability()
         array([0.4, 0.1, 0. , 0.5])
         """
-        return pattern_table(self.mixing, self.probability, *self.noise.rates(self.n_sensors))
+        return pattern_table(
+            self.mixing, self.probability, *self.noise.rates(self.n_sensors), lossy_reach=self.lossy_reach
+        )
 
     def log_probability(self, data: PatternCounts) -> NDArray[np.float64]:
         """The log of the probability of each distinct row of ``data``; missing cells may be anything."""
         rows = Rows(data.patterns, data.observed_cells(), data.sensors).matched(self.sensors)
         return log_probability(
-            self.mixing, self.probability, self.noise.rates(self.n_sensors), rows.words, rows.observed
+            self.mixing,
+            self.probability,
+            self.noise.rates(self.n_sensors),
+            rows.words,
+            rows.observed,
+            lossy_reach=self.lossy_reach,
         )
 
     def log_likelihood(self, rows: Any) -> float:
@@ -278,26 +337,32 @@ class OrMixture:
         return explain(self, given.words, given.observed, k=k)
 
     def document(
-        self, errors: Sequence[float | None] | None = None, fitted: Mapping[str, Any] | None = None
+        self,
+        errors: Sequence[float | None] | None = None,
+        fitted: Mapping[str, Any] | None = None,
+        reach_errors: NDArray[np.float64] | None = None,
     ) -> ModelDocument:
         """The model in the plain values of a model file, with the errors and the story of a fit if there are any."""
         errors = [None] * self.n_sources if errors is None else errors
-        sources = tuple(
-            SourceEntry(tuple(np.flatnonzero(column).tolist()), float(chance), error, name)
-            for column, chance, error, name in zip(self.mixing.T, self.probability, errors, self.names, strict=True)
-        )
-        return ModelDocument(self.sensors, sources, self.noise.false_alarm, self.noise.miss, fitted or {})
+        each = zip(self.mixing.T, self.probability, errors, self.names, strict=True)
+        sources = []
+        for j, (column, chance, error, name) in enumerate(each):
+            sensors = np.flatnonzero(column)
+            reach = None if self.lossy_reach is None else tuple(self.lossy_reach[sensors, j].tolist())
+            lost = None if reach is None or reach_errors is None else known_numbers(reach_errors[sensors, j])
+            sources.append(SourceEntry(tuple(sensors.tolist()), float(chance), error, name, reach, lost))
+        return ModelDocument(self.sensors, tuple(sources), self.noise.false_alarm, self.noise.miss, fitted or {})
 
     @staticmethod
     def of_document(document: ModelDocument) -> OrMixture:
         """The model that a model file describes."""
-        mixing = np.zeros((len(document.sensors), len(document.sources)), dtype=bool)
+        reach = np.zeros((len(document.sensors), len(document.sources)))
         for j, source in enumerate(document.sources):
-            mixing[list(source.sensors), j] = True
+            reach[list(source.sensors), j] = 1.0 if source.reach is None else source.reach
         probability = np.array([source.probability for source in document.sources])
         names = [source.name for source in document.sources]
         noise = Noise(document.false_alarm, document.miss)
-        return OrMixture(mixing, probability, noise, sensors=document.sensors, names=names)
+        return OrMixture(reach > 0, probability, noise, reach, sensors=document.sensors, names=names)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the model as one JSON file, which ``load`` reads."""
@@ -309,12 +374,13 @@ class OrMixture:
         return OrMixture.of_document(read_document(path))
 
     def source_ids(self) -> tuple[str, ...]:
-        """A short id of every source, which depends on nothing but its sensors.
+        """A short id of every source, which depends on nothing but its sensors; lossy twins are numbered by place.
 
         >>> OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "hall"]).source_ids()
         ('7f66ade6', '2afc0207')
         """
-        return tuple(map(source_id, self._sensor_sets()))
+        plain = list(map(source_id, self._sensor_sets()))
+        return tuple(f"{own}-{n + 1}" if (n := plain[:j].count(own)) else own for j, own in enumerate(plain))
 
     def _sensor_sets(self) -> list[frozenset[str]]:
         return [frozenset(self.sensors[i] for i in np.flatnonzero(column)) for column in self.mixing.T]
@@ -329,7 +395,7 @@ class OrMixture:
 
     def with_names(self, names: Sequence[str | None]) -> OrMixture:
         """The same model with these names, None where a source has none."""
-        return OrMixture(self.mixing, self.probability, self.noise, sensors=self.sensors, names=names)
+        return self.with_labels(self.sensors, names)
 
     def with_names_of(self, earlier: OrMixture) -> OrMixture:
         """The same model, where nameless sources take the names of those in ``earlier`` with nearly the same sensors.
@@ -393,14 +459,15 @@ class OrMixture:
 
 
 def in_order(model: OrMixture, value: NDArray[Number]) -> tuple[OrMixture, NDArray[Number]]:
-    """The model with its sources by falling probability, then by their sensors, and the value of each source.
+    """The model with its sources by falling probability, then by sensors (and reach), and the value of each source.
 
     >>> model, error = in_order(OrMixture([[1, 1], [0, 1]], [0.2, 0.5]), np.array([0.1, 0.3]))
     >>> model.probability, error
     (array([0.5, 0.2]), array([0.3, 0.1]))
     """
-    keys = [*~model.mixing[::-1], -model.probability]  # the last key counts first; then the first sensor, and so on
-    order = np.lexsort(keys)
+    # the last key counts first: the probability, then the first sensor, and so on; lossy twins by their reach
+    by_reach: list[NDArray[np.float64]] = [] if model.lossy_reach is None else list(-model.lossy_reach[::-1])
+    order = np.lexsort([*by_reach, *~model.mixing[::-1], -model.probability])
     return model.pick(order), value[order]
 
 
@@ -416,8 +483,8 @@ def load(path: str | Path) -> OrMixture:
     return OrMixture.load(path)
 
 
-def _rebuilt(mixing: Any, probability: Any, noise: Noise, sensors: Any, names: Any) -> OrMixture:
-    return OrMixture(mixing, probability, noise, sensors=sensors, names=names)
+def _rebuilt(mixing: Any, probability: Any, noise: Noise, sensors: Any, names: Any, reach: Any = None) -> OrMixture:
+    return OrMixture(mixing, probability, noise, reach, sensors=sensors, names=names)
 
 
 def _source_name(name: str | None) -> str | None:
@@ -437,6 +504,28 @@ def _check_shapes(
             f"mixing is {mixing.shape[0]} by {mixing.shape[1]}, but there are {len(sensors)} sensor "
             f"names and {len(names)} source names"
         )
+
+
+def _checked_reach(reach: ArrayLike | None, mixing: NDArray[np.bool_]) -> NDArray[np.float64] | None:
+    """The reach of every edge; None where all edges are sure."""
+    if reach is None:
+        return None
+    values = as_probabilities(reach, "reach")
+    if values.shape != mixing.shape:
+        raise ModelError(f"mixing is {mixing.shape[0]} by {mixing.shape[1]}, but reach has shape {values.shape}")
+    wrong = np.argwhere((values > 0) != mixing)
+    if wrong.size:
+        sensor, source = wrong[0]
+        raise ModelError(
+            f"source {source} and sensor {sensor} have an edge in only one of mixing and reach; reach is above 0 "
+            "exactly where mixing is 1"
+        )
+    return None if np.array_equal(values, mixing) else values
+
+
+def _lossy_columns(reach: NDArray[np.float64] | None, mixing: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    lossy: NDArray[np.bool_] = np.zeros(mixing.shape[1], bool) if reach is None else (reach != mixing).any(axis=0)
+    return lossy
 
 
 def _checked_noise(noise: Noise | None, n_sensors: int) -> Noise:

@@ -110,7 +110,7 @@ def network_chart(model: OrMixture) -> alt.LayerChart:
 def drawable(model: OrMixture) -> OrMixture:
     """The model with names that can be drawn; control characters in a name would crash the drawing program."""
     sensors, names = (told_apart(map(harmless, given)) for given in (model.sensors, model.source_names()))
-    return OrMixture(model.mixing, model.probability, sensors=sensors, names=names)
+    return model.with_labels(sensors, names)
 
 
 def _cells(model: OrMixture) -> Values:

@@ -99,7 +99,7 @@ def with_plain_names(fit: Fit, nouns: Nouns) -> Fit:
     model = fit.model
     sensors = told_apart(map(shown_name, model.sensors))
     names = told_apart(shown_name(name or f"{nouns.source[0]}{j + 1}") for j, name in enumerate(model.names))
-    return replace(fit, model=OrMixture(model.mixing, model.probability, model.noise, sensors=sensors, names=names))
+    return replace(fit, model=model.with_labels(sensors, names))
 
 
 def shown_name(name: str) -> str:
@@ -129,8 +129,7 @@ def anonymous(fit: Fit, nouns: Nouns) -> Fit:
     chosen = fit.diagnostics.get("settings")
     if isinstance(chosen, Mapping):  # texts and lists may hold names
         diagnostics["settings"] = {key: value for key, value in chosen.items() if isinstance(value, bool | int | float)}
-    renamed = OrMixture(model.mixing, model.probability, model.noise, sensors=sensors, names=names)
-    return replace(fit, model=renamed, diagnostics=diagnostics)
+    return replace(fit, model=model.with_labels(sensors, names), diagnostics=diagnostics)
 
 
 def entry_of(value: Any, *path: str) -> Any:

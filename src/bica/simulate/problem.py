@@ -114,4 +114,4 @@ def simulate(
         activity = model.draw_activity(n_samples, rng)
     else:
         activity = markov_activity(model.probability, persistence, n_samples, rng)
-    return Problem(model, activity, model.noise.apply(model.observe(activity), rng))
+    return Problem(model, activity, model.draw_rows(activity, rng))

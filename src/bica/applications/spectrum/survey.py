@@ -83,7 +83,7 @@ def draw_survey(field: Field, traffic: Traffic, n_slots: int, flip_rate: float, 
         names=["+".join(field.user_names[j] for j in users) for users in members],
     )
     merged = _merged(activity, members)
-    return Survey(field, traffic, members, Problem(model, merged, model.noise.apply(model.observe(merged), rng)))
+    return Survey(field, traffic, members, Problem(model, merged, model.draw_rows(merged, rng)))
 
 
 def _heard_alike(reach: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:

@@ -23,6 +23,25 @@ def mix_source(table: Lattice, sensors: int, probability: float) -> None:
             table[pattern | sensors] += moved
 
 
+@compiled
+def mix_lossy_source(
+    table: Lattice, sensors: NDArray[np.int64], reach: NDArray[np.float64], probability: float
+) -> None:
+    """Add a source to the distribution: while on, it switches on each of ``sensors`` with the probability ``reach``.
+
+    The share of the distribution under the active source passes one edge after the other, by sums of positive numbers.
+    """
+    shown = table.copy()
+    for edge in range(sensors.size):
+        bit, lost = 1 << sensors[edge], 1.0 - reach[edge]
+        for start in range(0, table.size, 2 * bit):
+            for pattern in range(start, start + bit):
+                shown[pattern | bit] += reach[edge] * shown[pattern]
+                shown[pattern] *= lost
+    for pattern in range(table.size):
+        table[pattern] = (1.0 - probability) * table[pattern] + probability * shown[pattern]
+
+
 NoiseRates = NDArray[np.float64]  # (n_sensors,), how often each sensor raises a false alarm, or misses
 Matrices = NDArray[np.float64]  # (n_sensors, 2, 2)
 
