@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.estimate.rows.lossy_state import FEW_ON, FEW_ONES, LossyState, LossyTable, listed
+from bica.estimate.rows.lossy_state import FEW_ON, FEW_ONES, LossyState, LossyTable, Placed
 from bica.estimate.rows.pool import Numbers, ranges
 from bica.kernels.rows.lists import Lists
 from bica.kernels.rows.lossy import TRIAL_FAIL
@@ -76,6 +76,19 @@ class Bench:
         )
         return Guess(gain, probability, n_on, support, reach, worth, local, posterior)
 
+    def place(
+        self, local: Local, support: Places, probability: Numbers, reach: Numbers, posterior: Numbers
+    ) -> list[Placed]:
+        """Sources put in place on a background, each on where it is probably on, and of two at least the likelier one."""
+        is_on = posterior > 0.5
+        any_on = 1.0 - np.prod(1.0 - posterior, axis=0) > 0.5
+        likeliest = posterior == posterior.max(axis=0)
+        is_on |= likeliest & (any_on & ~is_on.any(axis=0))
+        put_in(local, is_on, reach, self.quiet)
+        every = np.zeros((len(reach), self.table.n_sensors))
+        every[:, support] = reach
+        return [Placed(float(p), q, local.rows[on]) for p, q, on in zip(probability, every, is_on, strict=True)]
+
 
 SURPRISE, FIRST_SURPRISE = 5.0, 6.0  # standard deviations above what independent leaks give: a pair this frequent is a seed
 PARTNERS = 6  # of each sensor that make seeds with it
@@ -90,7 +103,7 @@ def births(state: LossyState, *, first: bool) -> LossyState:
     """With the new sources that pay, found one after another from pairs of sensors that the leaks cannot explain."""
     bench, bar, table = Bench(state), state.table.bar, state.table
     surprise, steps = (FIRST_SURPRISE, FIRST_STEPS) if first else (SURPRISE, LATER_STEPS)
-    found: list[Guess] = []
+    found: list[Placed] = []
     for i, k, expected in _seeds(state, surprise):
         guess = _seed_guess(bench, i, k, expected, surprise)
         guess = None if guess is None else _grown(bench, guess, steps)
@@ -98,9 +111,8 @@ def births(state: LossyState, *, first: bool) -> LossyState:
             continue
         n_edges = np.count_nonzero(guess.reach)
         if guess.gain > 0.5 * np.log(table.n_samples) + np.log(table.n_sensors) + 0.5 * n_edges * bar:
-            put_in(guess.local, guess.posterior, guess.reach, bench.quiet)
-            found.append(guess)
-    return _with_births(state, found) if found else state
+            found += bench.place(guess.local, guess.support, np.array([guess.probability]), guess.reach[None], guess.posterior[None])
+    return state.revised({}, found, []) if found else state
 
 
 def _seeds(state: LossyState, surprise: float) -> Iterator[tuple[int, int, float]]:
@@ -166,20 +178,6 @@ def _opened(bench: Bench, kept: Guess, guess: Guess) -> tuple[Places, Numbers]:
     return support, reach[support]
 
 
-def _with_births(state: LossyState, found: list[Guess]) -> LossyState:
-    """The state with these sources, each on in the rows in which it is probably on."""
-    rows = [np.repeat(state.table.rows, np.diff(state.active.start))]
-    sources = [state.active.items.astype(np.int64)]
-    reach = np.zeros((len(found), state.table.n_sensors))
-    for number, guess in enumerate(found):
-        reach[number, guess.support] = guess.reach
-        on = guess.local.rows[guess.posterior > 0.5]
-        rows.append(on)
-        sources.append(np.full(on.size, state.size + number))
-    active = listed(np.concatenate(rows), np.concatenate(sources), state.table.rows.size)
-    return state.plus(np.array([guess.probability for guess in found]), reach, active)
-
-
 DEPENDENT = 4.0  # standard deviations: a pair of sensors this dependent, given that its source is on, may split it
 SPLIT_STEPS, CHECK_STEPS = 12, 3  # EM steps of two sources, and of the one that they would replace
 FEWEST_TO_SPLIT = 4  # sensors
@@ -188,30 +186,25 @@ FEWEST_TO_SPLIT = 4  # sensors
 def splits(state: LossyState) -> LossyState:
     """With sources split in two where their edges depend on each other: given that a source is on, they should not."""
     bench, rows_of = Bench(state), state.rows_of()
-    probability, reach = state.probability.copy(), state.reach.copy()
-    new_probability, new_reach = [], []
+    changed, new = {}, []
     for source in range(state.size):
         pair = _split(bench, source, rows_of)
-        if pair is not None:
-            (probability[source], p), (reach[source], q) = pair
-            new_probability.append(p)
-            new_reach.append(q)
-    if not new_probability:
-        return state
-    state = replace(state, probability=probability, reach=reach)
-    return state.plus(np.array(new_probability), np.array(new_reach))
+        if pair:
+            changed[source] = pair[0]
+            new.append(pair[1])
+    return state.revised(changed, new, []) if new else state
 
 
-def _split(bench: Bench, source: int, rows_of: Lists) -> tuple[Numbers, Numbers] | None:
-    """The probabilities and reach of two sources in place of one, if they are worth their numbers."""
+def _split(bench: Bench, source: int, rows_of: Lists) -> list[Placed]:
+    """Two sources in place of one, put in place; none if they are not worth their numbers."""
     state, bar, total = bench.state, bench.table.bar, bench.table.n_samples
     support = np.flatnonzero(state.reach[source])
     rows = rows_of.items[rows_of.start[source] : rows_of.start[source + 1]]
     if support.size < FEWEST_TO_SPLIT or rows.size < 2 * FEWEST_TO_SPLIT:
-        return None
+        return []
     start = _dependent_halves(bench.table, support, rows)
     if start is None:
-        return None
+        return []
     share, halves = start
     local = bench.background(support, [source], rows_of)
     one = bench.one(local, support, state.probability[source], state.reach[source, support], CHECK_STEPS)
@@ -220,10 +213,8 @@ def _split(bench: Bench, source: int, rows_of: Lists) -> tuple[Numbers, Numbers]
     gain = fit_two(local, total, probability, halves, SPLIT_STEPS, WEAK * bar, posterior)
     n_edges = (halves > 0).sum(axis=1)
     if n_edges.min() < 2 or gain - bar * (n_edges.sum() + 2) <= one.gain - bar * (support.size + 1):
-        return None
-    reach = np.zeros((2, bench.table.n_sensors))
-    reach[:, support] = halves
-    return probability, reach
+        return []
+    return bench.place(local, support, probability, halves, posterior)
 
 
 def _dependent_halves(table: LossyTable, support: Places, rows: NDArray[np.int32]) -> tuple[float, Numbers] | None:
@@ -259,18 +250,15 @@ MERGE_STEPS = 6  # EM steps of one source and, to be fair, of two
 def merges(state: LossyState) -> LossyState:
     """With pairs of sources replaced by one where that explains the rows as well for its fewer numbers."""
     bench, rows_of = Bench(state), state.rows_of()
-    probability, reach, gone = state.probability.copy(), state.reach.copy(), np.zeros(state.size, bool)
+    changed: dict[int, Placed] = {}
+    gone: list[int] = []
     for a, b in _pairs_to_merge(state):
-        if gone[a] or gone[b]:
-            continue
-        one = _merged(bench, a, b, rows_of)
-        if one is not None:
-            probability[a], gone[b] = one.probability, True
-            reach[a] = 0.0
-            reach[a, one.support] = one.reach
-    if not gone.any():
-        return state
-    return replace(state, probability=probability, reach=reach).kept(np.flatnonzero(~gone))
+        if not {a, b} & {*changed, *gone}:
+            one = _merged(bench, a, b, rows_of)
+            if one is not None:
+                changed[a] = one
+                gone.append(b)
+    return state.revised(changed, [], gone) if gone else state
 
 
 def _pairs_to_merge(state: LossyState) -> list[tuple[int, int]]:
@@ -292,7 +280,7 @@ def _pairs_to_merge(state: LossyState) -> list[tuple[int, int]]:
     return list(zip(a[order].tolist(), b[order].tolist(), strict=True))
 
 
-def _merged(bench: Bench, a: int, b: int, rows_of: Lists) -> Guess | None:
+def _merged(bench: Bench, a: int, b: int, rows_of: Lists) -> Placed | None:
     """The one source in place of two, if it explains the rows as well."""
     state, bar = bench.state, bench.table.bar
     support = np.flatnonzero(state.reach[a] + state.reach[b])
@@ -310,4 +298,7 @@ def _merged(bench: Bench, a: int, b: int, rows_of: Lists) -> Guess | None:
             best = one
     assert best is not None
     lean = best.without_weak(bar)
-    return lean if lean.gain - bar * (lean.support.size + 1) > gain - bar * n_two else None
+    if lean.gain - bar * (lean.support.size + 1) <= gain - bar * n_two:
+        return None
+    reach = np.where(best.worth >= bar, best.reach, 0.0)
+    return bench.place(local, support, np.array([best.probability]), reach[None], best.posterior[None])[0]

@@ -83,6 +83,15 @@ def listed(rows: NDArray[np.int64], sources: NDArray[np.int64], n_rows: int) -> 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """A source with its numbers and the rows in which it is on."""
+
+    probability: float
+    reach: Numbers  # (n_sensors,)
+    rows: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class LossyState:
     """The numbers of the model and an activity; ``n_on`` and ``worth`` are known after a sweep."""
 
@@ -156,17 +165,27 @@ class LossyState:
             worth=self.worth[chosen],
         ).refreshed()
 
-    def plus(self, probability: Numbers, reach: Numbers, active: Lists | None = None) -> LossyState:
-        """With further sources, and an activity that may hold them."""
-        n_new = probability.size
-        return replace(
-            self,
-            probability=np.concatenate([self.probability, probability]),
-            reach=np.concatenate([self.reach, reach]),
-            active=self.active if active is None else active,
-            n_on=np.concatenate([self.n_on, np.zeros(n_new)]),
-            worth=np.concatenate([self.worth, np.zeros((n_new, self.table.n_sensors))]),
-        ).refreshed()
+    def revised(self, changed: dict[int, Placed], new: list[Placed], gone: list[int]) -> LossyState:
+        """With some sources changed, others added, and others gone."""
+        placed = {**changed, **{self.size + k: one for k, one in enumerate(new)}}
+        size, n_rows = self.size + len(new), self.table.rows.size
+        probability, n_on, reach, worth = np.zeros(size), np.zeros(size), *np.zeros((2, size, self.table.n_sensors))
+        probability[: self.size], n_on[: self.size] = self.probability, self.n_on
+        reach[: self.size], worth[: self.size] = self.reach, self.worth
+        for number, one in placed.items():
+            probability[number], reach[number] = one.probability, one.reach
+        old = np.repeat(self.table.rows, np.diff(self.active.start))
+        stays = ~np.isin(self.active.items, np.array(sorted(changed), int))
+        rows = [old[stays], *(one.rows for one in placed.values())]
+        sources = [self.active.items[stays], *(np.full(one.rows.size, number) for number, one in placed.items())]
+        active = listed(np.concatenate(rows), np.concatenate(sources), n_rows)
+        state = replace(self, probability=probability, reach=reach, active=active, n_on=n_on, worth=worth)
+        return state.kept(np.setdiff1d(np.arange(size), np.array(gone, int)))
+
+    @property
+    def score(self) -> float:
+        """The lower estimate of the log-likelihood minus the bar of every number."""
+        return self.log_likelihood - self.table.bar * (np.count_nonzero(self.reach) + self.size)
 
     def pruned(self, share: float) -> LossyState:
         """Without the edges that are worth less than this share of the bar, and sources that have no two edges left."""
@@ -184,6 +203,7 @@ class EdgeCounts:
     worked: Numbers  # (n_sources, n_sensors), how often each edge worked
     worth: Numbers  # (n_sources, n_sensors), what each edge is worth
     by_itself: Numbers  # (n_sensors,), how often each sensor came on by itself
+    log_likelihood: float  # a lower estimate, summed over the sweeps
     weight: float  # of the sweeps
 
     def plus(self, other: EdgeCounts, remembered: float) -> EdgeCounts:
@@ -231,7 +251,24 @@ def counted(state: LossyState, sweep: LossySweep) -> tuple[EdgeCounts, NDArray[n
     opened = absent & (worth > OPENS * table.bar) & (n_ones > FEW_ONES) & (n_on > FEW_ON)[:, None]
     by_itself = table.by_sensor(table.cells.heard * state.leak[table.cells.ones.items] / (1.0 - state.quiet))
     expected = sweep.expected + silent_rows
-    return EdgeCounts(expected, n_on, share * state.reach, np.where(absent, 0.0, worth), by_itself, 1.0), opened
+    counts = EdgeCounts(
+        expected, n_on, share * state.reach, np.where(absent, 0.0, worth), by_itself, _log_likelihood(state, sweep), 1.0
+    )
+    return counts, opened
+
+
+def _log_likelihood(state: LossyState, sweep: LossySweep) -> float:
+    """A lower estimate of the log-likelihood: E log P(rows, activity) plus the entropy of each source given all others.
+
+    The log-likelihood is E log P(rows, activity | model) plus the entropy of the activity given the rows, which is at
+    least the sum of the entropies of its parts, each given all others; they are equal where sources do not compete.
+    """
+    table, probability, silent = state.table, state.probability, state.silent()
+    ones = table.by_sensor(table.cells.heard)
+    zeros = float((table.observed - ones) @ np.log1p(-state.leak))
+    passed = np.exp(silent) * (1.0 - probability)  # p prod f: on, and no sensor came on
+    unseen = (table.n_samples - sweep.looked_at) @ np.log(1.0 - probability + passed)
+    return float(zeros + sweep.looked_at @ np.log1p(-probability) + unseen + sweep.log_joint + sweep.entropy)
 
 
 OPENS = 0.6  # share of the bar that an absent edge must be worth, at a reach of 1/4, to be opened
@@ -276,6 +313,7 @@ def maximised(state: LossyState, counts: EdgeCounts, most_reach: float) -> Lossy
         leak=np.clip(leak, LEAST_LEAK, MOST_LEAK),
         n_on=counts.n_on / counts.weight,
         worth=counts.worth / counts.weight,
+        log_likelihood=counts.log_likelihood / counts.weight,
     )
 
 

@@ -91,12 +91,18 @@ def take_out(local: Local, is_on: NDArray[np.bool_], reach: Numbers) -> None:
 
 
 @compiled
-def put_in(local: Local, posterior: Numbers, reach: Numbers, quiet: Numbers) -> None:
-    """Switch a source on in the rows in which it is probably on, in ``quiet`` of the whole table."""
+def put_in(local: Local, is_on: NDArray[np.bool_], reach: Numbers, quiet: Numbers) -> None:
+    """Write the background times the failures of the sources that are on into ``quiet`` of the whole table.
+
+    ``is_on`` is (n_new, n_local), ``reach`` (n_new, k).
+    """
     for k in range(local.rows.size):
-        if posterior[k] > 0.5:
-            for at in range(local.start[k], local.start[k + 1]):
-                quiet[local.cell[at]] *= 1.0 - reach[local.sensor[at]]
+        for at in range(local.start[k], local.start[k + 1]):
+            now = local.quiet[at]
+            for s in range(reach.shape[0]):
+                if is_on[s, k]:
+                    now *= 1.0 - reach[s, local.sensor[at]]
+            quiet[local.cell[at]] = now
 
 
 @compiled
