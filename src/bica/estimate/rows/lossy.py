@@ -10,7 +10,7 @@ from bica.estimate.rows.pool import RowTable
 from bica.progress import report
 
 
-def chain(table: RowTable, rng, n_jobs=1, first_rows=12000, rounds=8, verbose=False) -> LossyState:
+def chain(table: RowTable, rng, n_jobs=1, first_rows=12000, rounds=20, verbose=False) -> LossyState:
     import time
     t0=time.process_time()
     if table.n_samples > 2 * first_rows:
@@ -26,7 +26,7 @@ def chain(table: RowTable, rng, n_jobs=1, first_rows=12000, rounds=8, verbose=Fa
         s = sweeps(s, 3, rng).pruned(1.)
         return sweeps(s, 6, rng, remembered=1., opens=False)
     s = LossyState.empty(LossyTable.of(table, n_jobs))
-    best = quiet = 0
+    best, quiet, settled = -np.inf, 0, False
     for r in range(rounds):
         n = s.size
         s = births(s, first=r == 0)
@@ -42,15 +42,19 @@ def chain(table: RowTable, rng, n_jobs=1, first_rows=12000, rounds=8, verbose=Fa
         t3=time.process_time()-t0
         if d: s = sweeps(s, 5, rng).pruned(.8)
         t4=time.process_time()-t0
-        n = s.size
+        n = s
         s = merges(s)
-        g = n - s.size
+        g = s is not n
         t5=time.process_time()-t0
         if g: s = sweeps(s, 3, rng).pruned(.8)
-        if verbose: print("round", r, "born", b, "split", d, "merged", g, "n", s.size, "edges", (s.reach>0).sum(), "t", *[round(x,2) for x in (t1,t2,t3,t4,t5,time.process_time()-t0)], flush=True)
-        quiet = quiet + 1 if s.size <= best else 0
-        best = max(best, s.size)
-        if not (b or d or g) or quiet >= 2: break
+        if verbose: print("round", r, "born", b, "split", d, "regrouped", g, "n", s.size, "edges", (s.reach>0).sum(), "score", round(s.score), "t", *[round(x,2) for x in (t1,t2,t3,t4,t5,time.process_time()-t0)], flush=True)
+        if not (b or d or g):
+            if settled: break
+            s = sweeps(s, 8, rng).pruned(1.); settled = True
+        else: settled = False
+        quiet = quiet + 1 if s.score < best + 1 else 0
+        best = max(best, s.score)
+        if quiet >= 3: break
     s = sweeps(s, 8, rng).pruned(1.)
     s = merges(s)
     s = sweeps(s, 4, rng).pruned(1.)

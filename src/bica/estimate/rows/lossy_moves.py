@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from bica.estimate.rows.lossy_state import FEW_ON, FEW_ONES, LossyState, LossyTable, Placed
 from bica.estimate.rows.pool import Numbers, ranges
 from bica.kernels.rows.lists import Lists
 from bica.kernels.rows.lossy import TRIAL_FAIL
-from bica.kernels.rows.lossy_local import Local, fit_one, fit_two, local_rows, put_in, take_out
+from bica.kernels.rows.lossy_local import MOST_FREQUENT, RAREST, Local, fit_one, fit_two, local_rows, put_in, take_out
 from bica.kernels.rows.lossy_seeds import count_absent, left_together, profile_of
 from bica.threads import in_threads
 
@@ -243,62 +244,97 @@ def _dependent_halves(table: LossyTable, support: Places, rows: NDArray[np.int32
 
 
 ALIKE = 0.5  # cosine of the reach of two sources that may be one
-CORRELATED = 5.0  # standard deviations: two sources on together this often may be one
+CORRELATED = 5.0  # standard deviations: two sources on together this often may be one, or share their sensors wrongly
 MERGE_STEPS = 6  # EM steps of one source and, to be fair, of two
 
 
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two sources that may be one, and the weight of the rows in which both are on."""
+
+    a: int
+    b: int
+    n_together: float
+    correlated: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """One source or two after a fit, and what they gain beyond the bar of their numbers."""
+
+    score: float
+    probability: Numbers  # (n,)
+    reach: Numbers  # (n, k)
+    posterior: Numbers  # (n, n_local)
+
+
 def merges(state: LossyState) -> LossyState:
-    """With pairs of sources replaced by one where that explains the rows as well for its fewer numbers."""
+    """With pairs of sources replaced by one, or by two that share their sensors otherwise, where that pays."""
     bench, rows_of = Bench(state), state.rows_of()
     changed: dict[int, Placed] = {}
     gone: list[int] = []
-    for a, b in _pairs_to_merge(state):
-        if not {a, b} & {*changed, *gone}:
-            one = _merged(bench, a, b, rows_of)
-            if one is not None:
-                changed[a] = one
-                gone.append(b)
-    return state.revised(changed, [], gone) if gone else state
+    for pair in _suspicious_pairs(state):
+        if not {pair.a, pair.b} & {*changed, *gone}:
+            placed = _regrouped(bench, pair, rows_of)
+            if placed:
+                changed[pair.a] = placed[0]
+                gone += [pair.b] if len(placed) == 1 else []
+                changed |= {pair.b: placed[1]} if len(placed) == 2 else {}
+    return state.revised(changed, [], gone) if changed else state
 
 
-def _pairs_to_merge(state: LossyState) -> list[tuple[int, int]]:
+def _suspicious_pairs(state: LossyState) -> list[Pair]:
     """Pairs of sources that reach alike, or that are on together too often, the most suspicious first."""
     length = np.maximum(np.sqrt((state.reach**2).sum(axis=1)), 1e-9)
     cosine = state.reach @ state.reach.T / np.outer(length, length)
-    rows = np.repeat(state.table.rows, np.diff(state.active.start))
-    from scipy.sparse import csr_array
-
-    weights, shape = state.table.cells.weights, (state.table.rows.size, state.size)
+    rows, shape = np.repeat(state.table.rows, np.diff(state.active.start)), (state.table.rows.size, state.size)
     on = csr_array((np.ones(rows.size), (rows, state.active.items)), shape=shape)
-    weighted = csr_array((weights[rows], (rows, state.active.items)), shape=shape)
+    weighted = csr_array((state.table.cells.weights[rows], (rows, state.active.items)), shape=shape)
     together, each = (weighted.T @ on).toarray(), weighted.sum(axis=0)
     expected = np.outer(each, each) / state.table.n_samples
     z = (together - expected) / np.sqrt(expected + PRIOR_COUNT)
     suspicion = np.tril(np.where((cosine > ALIKE) | (z > CORRELATED), np.maximum(cosine, z / 10.0), 0.0), -1)
-    a, b = np.nonzero(suspicion)
-    order = np.argsort(-suspicion[a, b], kind="stable")
-    return list(zip(a[order].tolist(), b[order].tolist(), strict=True))
+    first, second = np.nonzero(suspicion)
+    order = np.argsort(-suspicion[first, second], kind="stable")
+    pairs = zip(first[order].tolist(), second[order].tolist(), strict=True)
+    return [Pair(a, b, float(together[a, b]), bool(z[a, b] > CORRELATED)) for a, b in pairs]
 
 
-def _merged(bench: Bench, a: int, b: int, rows_of: Lists) -> Placed | None:
-    """The one source in place of two, if it explains the rows as well."""
+def _regrouped(bench: Bench, pair: Pair, rows_of: Lists) -> list[Placed]:
+    """What replaces two sources, put in place: one, or two of other sensors; nothing if they had better stay."""
     state, bar = bench.state, bench.table.bar
-    support = np.flatnonzero(state.reach[a] + state.reach[b])
-    local = bench.background(support, [a, b], rows_of)
-    p, two = state.probability[[a, b]], state.reach[[a, b]][:, support]
-    posterior, n_two = np.empty((2, local.rows.size)), np.count_nonzero(two) + 2
-    gain = max(
-        fit_two(local, bench.table.n_samples, p.copy(), two.copy(), n_steps, -np.inf, posterior)
-        for n_steps in (0, MERGE_STEPS)
-    )
-    best = None
-    for start in (p @ two / p.sum(), two.max(axis=0)):
-        one = bench.one(local, support, min(p.sum(), 0.8), np.clip(start, 0.05, 0.95), MERGE_STEPS)
-        if best is None or one.gain > best.gain:
-            best = one
-    assert best is not None
-    lean = best.without_weak(bar)
-    if lean.gain - bar * (lean.support.size + 1) <= gain - bar * n_two:
-        return None
-    reach = np.where(best.worth >= bar, best.reach, 0.0)
-    return bench.place(local, support, np.array([best.probability]), reach[None], best.posterior[None])[0]
+    both = [pair.a, pair.b]
+    support = np.flatnonzero(state.reach[both].sum(axis=0))
+    local = bench.background(support, both, rows_of)
+    probability, reach = state.probability[both], state.reach[both][:, support]
+    now = max(_two(bench, local, probability, reach, n_steps, -np.inf).score for n_steps in (0, MERGE_STEPS))
+    others = [_one(bench, local, support, probability, reach)]
+    if pair.correlated:
+        apart = np.maximum(probability - pair.n_together / bench.table.n_samples, RAREST)
+        union = reach.max(axis=0)
+        for k in range(2):
+            start = np.array([apart[k], max(pair.n_together / bench.table.n_samples, RAREST)])
+            two = _two(bench, local, start, np.stack([reach[k], union]), 2 * MERGE_STEPS, WEAK * bar)
+            others += [two] if (two.reach > 0).sum(axis=1).min() >= 2 else []
+    best = max(others, key=lambda fitted: fitted.score)
+    if best.score <= now:
+        return []
+    return bench.place(local, support, best.probability, best.reach, best.posterior)
+
+
+def _two(bench: Bench, local: Local, probability: Numbers, reach: Numbers, n_steps: int, bar: float) -> Fitted:
+    """Two sources fitted from these numbers on, which stay as they are."""
+    probability, reach, posterior = probability.copy(), reach.copy(), np.empty((2, local.rows.size))
+    gain = fit_two(local, bench.table.n_samples, probability, reach, n_steps, bar, posterior)
+    return Fitted(gain - bench.table.bar * (np.count_nonzero(reach) + 2), probability, reach, posterior)
+
+
+def _one(bench: Bench, local: Local, support: Places, probability: Numbers, reach: Numbers) -> Fitted:
+    """The better of two starts of one source in place of two, without the edges that do not pay."""
+    starts, bar = (probability @ reach / probability.sum(), reach.max(axis=0)), bench.table.bar
+    p = min(float(probability.sum()), MOST_FREQUENT)
+    guesses = [bench.one(local, support, p, np.clip(start, 0.05, 0.95), MERGE_STEPS) for start in starts]
+    best = max(guesses, key=lambda guess: guess.gain)
+    kept = np.where(best.worth >= bar, best.reach, 0.0)
+    score = best.gain - bar * (np.count_nonzero(kept) + 1)
+    return Fitted(score, np.array([best.probability]), kept[None], best.posterior[None])
