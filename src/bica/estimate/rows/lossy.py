@@ -2,62 +2,130 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from bica.errors import LimitError
+from bica.estimate.edges import LossyFit
+from bica.estimate.rows.lossy_errors import LossyErrors, canonical, errors_of
 from bica.estimate.rows.lossy_moves import births, merges, splits
 from bica.estimate.rows.lossy_state import LossyState, LossyTable, burnt_in, sweeps
 from bica.estimate.rows.pool import RowTable
-from bica.progress import report
+from bica.estimate.settings import Settings, Varying
+from bica.model.noise import Noise
+from bica.progress import report, tracked
+from bica.threads import n_threads
 
 
-def chain(table: RowTable, rng, n_jobs=1, first_rows=12000, rounds=20, verbose=False) -> LossyState:
-    import time
-    t0=time.process_time()
-    if table.n_samples > 2 * first_rows:
-        a = chain(table.sample(first_rows, rng), rng, n_jobs, first_rows, rounds, verbose)
-        s = LossyState.asleep(LossyTable.of(table, n_jobs), a.probability, a.reach, a.leak)
-        s = burnt_in(s, 4, rng)
-        s = sweeps(s, 3, rng).pruned(.8)
-        n = s.size
-        s = births(s, first=False)
-        s = splits(s)
-        if s.size != n: s = sweeps(s, 4, rng).pruned(.8)
-        s = merges(s)
-        s = sweeps(s, 3, rng).pruned(1.)
-        return sweeps(s, 6, rng, remembered=1., opens=False)
-    s = LossyState.empty(LossyTable.of(table, n_jobs))
-    best, quiet, settled = -np.inf, 0, False
-    for r in range(rounds):
-        n = s.size
-        s = births(s, first=r == 0)
-        t1=time.process_time()-t0
-        b = s.size - n
-        if b:
-            s = sweeps(s, 5, rng).pruned(.5)
-            s = sweeps(s, 3, rng).pruned(.8)
-        t2=time.process_time()-t0
-        n = s.size
-        s = splits(s)
-        d = s.size - n
-        t3=time.process_time()-t0
-        if d: s = sweeps(s, 5, rng).pruned(.8)
-        t4=time.process_time()-t0
-        n = s
-        s = merges(s)
-        g = s is not n
-        t5=time.process_time()-t0
-        if g: s = sweeps(s, 3, rng).pruned(.8)
-        if verbose: print("round", r, "born", b, "split", d, "regrouped", g, "n", s.size, "edges", (s.reach>0).sum(), "score", round(s.score), "t", *[round(x,2) for x in (t1,t2,t3,t4,t5,time.process_time()-t0)], flush=True)
-        if not (b or d or g):
-            if settled: break
-            s = sweeps(s, 8, rng).pruned(1.); settled = True
-        else: settled = False
-        quiet = quiet + 1 if s.score < best + 1 else 0
-        best = max(best, s.score)
-        if quiet >= 3: break
-    s = sweeps(s, 8, rng).pruned(1.)
-    s = merges(s)
-    s = sweeps(s, 4, rng).pruned(1.)
-    s = sweeps(s, 10, rng, remembered=1., opens=False)
-    if verbose: print("end", s.size, round(time.process_time()-t0,2))
-    return s
+def learn_lossy_rows(table: Varying, settings: Settings, rng: np.random.Generator) -> LossyFit:
+    """The lossy sources behind a table of many sensors, with the standard errors of their numbers.
+
+    Sources, edges and leaks are all found from the rows. Ctrl-C keeps the best so far, without errors. Time grows with
+    the ones of the rows and the sources that share their sensors, memory with the ones and with sensors times sources;
+    the seed decides the result, whatever the number of threads and the order of the rows.
+
+    >>> from bica.data.patterns import PatternCounts
+    >>> rng = np.random.default_rng(3)
+    >>> activity = rng.random((4000, 2)) < 0.1
+    >>> reach = np.array([[0.9, 0.8, 0.7, 0.6, 0.0], [0.0, 0.0, 0.6, 0.8, 0.9]])
+    >>> rows = 1 - np.prod(1 - activity[:, :, None] * (rng.random((4000, 2, 5)) < reach), axis=1)
+    >>> found = learn_lossy_rows(Varying.of(PatternCounts.of(rows), (), ()), Settings(), rng)
+    >>> found.mixing.T.astype(int).tolist(), found.reach[:, 0].round(1).tolist()
+    ([[1, 1, 1, 1, 0], [0, 0, 1, 1, 1]], [0.9, 0.8, 0.7, 0.6, 0.0])
+    """
+    _check(settings)
+    place = {name: i for i, name in enumerate(table.data.sensors)}
+    forbidden = tuple(np.array(sorted({place[name] for name in names})) for names in table.forbidden)
+    rounds = LossyRounds(RowTable.of(table.data), forbidden, n_threads(settings.n_jobs), rng)
+    try:
+        state = canonical(rounds.run(settings.min_probability or 0.0))
+        errors = errors_of(state, rng)
+    except KeyboardInterrupt:
+        if rounds.best is None:
+            raise
+        return _fit_of(canonical(rounds.best), None)
+    return _fit_of(state, errors)
+
+
+def _check(settings: Settings) -> None:
+    beyond = "with lossy edges and more sensors than are learned at once"
+    if settings.prior is not None:
+        raise LimitError(f"{beyond}, a Beta prior cannot be used; leave it out or watch fewer sensors")
+    if settings.known:
+        raise LimitError(f"{beyond}, known sources cannot be held; leave them out, or learn with sure edges")
+    if isinstance(settings.noise, Noise):
+        raise LimitError(f"{beyond}, the leaks are estimated and cannot be given; leave the noise out")
+
+
+def _fit_of(state: LossyState, errors: LossyErrors | None) -> LossyFit:
+    """The state as a value, the most frequent source first."""
+    order = np.argsort(-state.probability, kind="stable")
+    reach = np.ascontiguousarray(state.reach[order].T)
+    reach = np.where(reach > CERTAIN, 1.0, reach)
+    known = errors or LossyErrors.unknown(state)
+    return LossyFit(
+        mixing=reach > 0,
+        probability=state.probability[order],
+        reach=reach,
+        leak=state.leak,
+        log_likelihood=None,
+        score=state.score,
+        probability_error=known.probability[order],
+        reach_error=np.ascontiguousarray(known.reach[order].T),
+        leak_error=known.leak,
+        interrupted=errors is None,
+    )
+
+
+CERTAIN = 1.0 - 1e-5  # a reach above is 1
+FIRST_ROWS = 12_000  # a table of more than twice as many is learned from so many first
+MOST_ROUNDS = 20
+WITHOUT_RISE = 3  # rounds in which the score does not rise, before the search ends
+RISE = 1.0  # nats that count as a rise: activities are drawn, so the score trembles
+AFTER_BIRTHS, AFTER_MOVES, TO_SETTLE = 5, 3, 8  # sweeps
+LENIENT, USUAL, STRICT = 0.5, 0.8, 1.0  # shares of the bar that edges must be worth: new ones grow at first
+BURNT_IN = 4  # sweeps on new rows before the numbers may move
+LAST_SWEEPS, AVERAGED = 10, 20  # sweeps of the refit, and those that are averaged
+LAST_REACH = 0.9995  # the highest of a lossy edge in the refit
+
+
+class LossyRounds:
+    """The rounds on one table; ``best`` is what to keep if they are interrupted."""
+
+    def __init__(
+        self, table: RowTable, forbidden: tuple[np.ndarray, ...], n_jobs: int, rng: np.random.Generator
+    ) -> None:
+        self.rows = table
+        self.forbidden = forbidden
+        self.n_jobs = n_jobs
+        self.rng = rng
+        self.best: LossyState | None = None
+
+    def run(self, min_probability: float) -> LossyState:
+        """Rounds on some of the rows if there are many, rounds on all, then the refit."""
+        table = LossyTable.of(self.rows, self.n_jobs, self.forbidden)
+        state = LossyState.empty(table)
+        if self.rows.n_samples > 2 * FIRST_ROWS:
+            some = LossyTable.of(self.rows.sample(FIRST_ROWS, self.rng), self.n_jobs, self.forbidden)
+            found = self._settled(LossyState.empty(some))
+            state = LossyState.asleep(table, found.probability, found.reach, found.leak)
+            state = sweeps(burnt_in(state, BURNT_IN, self.rng), AFTER_MOVES, self.rng).pruned(USUAL)
+        return self._refitted(self._settled(state), min_probability)
+
+    def _settled(self, state: LossyState) -> LossyState:
+        """The state after rounds that end when nothing changes, or when the score has not risen for a while."""
+        highest, n_idle, settled = -np.inf, 0, False
+        for _ in range(MOST_ROUNDS):
+            before = state
+            state = self._round(state)
+            if state is before:
+                if settled or not state.size:
+                    break
+                state = self._noted(sweeps(state, TO_SETTLE, self.rng).pruned(STRICT))
+            settled = state is before or not settled and self._is_idle(before, state)
+            n_idle = 0 if state.score > highest + RISE else n_idle + 1
+            highest = max(highest, state.score)
+            if n_idle >= WITHOUT_RISE:
+                break
+        return state
