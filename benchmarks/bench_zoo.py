@@ -22,9 +22,8 @@ import numpy as np
 
 from bica import Likelihood, Noise, OrMixture, PatternCounts
 from bica.errors import BicaWarning
-from bica.estimate.lattice.surface import Cells, Surface
-from bica.estimate.rows.learn import first_shape
-from bica.estimate.rows.states import CAREFUL, RowSurface, StateCells
+from bica.estimate.lattice import Cells, Surface
+from bica.estimate.rows.states import CAREFUL, RowSurface, StateCells, first_shape
 from bica.estimate.score import Scale, cost_by_size
 from bica.estimate.search import SearchTask, SourceSearch, Start
 from bica.estimate.settings import Settings, Varying, as_sets

@@ -10,7 +10,7 @@ import bica
 PACKAGE = Path(bica.__file__).parent
 ROWS = [
     "version errors",
-    "output progress threads text",
+    "output progress text",
     "kernels",
     "data",
     "model",

@@ -1,8 +1,17 @@
-"""Loops report, a listener shows."""
+"""Loops report, a listener shows; parts are done in threads."""
 
+import threading
+from subprocess import run
+from sys import executable
+
+import joblib
+import numpy as np
 import pytest
 
-from bica.progress import listening, tracked
+from bica import BICA, FindBICA, Likelihood, PatternCounts
+from bica.errors import SettingError
+from bica.estimate.bootstrap import bootstrap
+from bica.progress import in_threads, listening, n_threads, tracked
 
 
 @pytest.fixture
@@ -71,3 +80,63 @@ def test_an_error_in_the_work_stops_the_reports(reports, listener):
     with pytest.raises(ZeroDivisionError), listening(listener):
         sum(1 // item for item in tracked([1, 0], "rows"))
     assert reports == [("rows", 0, None), ("rows", 1, None)]
+
+
+CORES = joblib.cpu_count()
+
+
+@pytest.mark.parametrize(("n_jobs", "expected"), [(None, 1), (1, 1), (7, 7), (-1, CORES), (-CORES, 1), (-2 * CORES, 1)])
+def test_jobs_are_counted_as_scikit_learn_does(n_jobs, expected):
+    assert n_threads(n_jobs) == expected == joblib.effective_n_jobs(n_jobs)
+
+
+def test_a_joblib_context_decides_where_nobody_else_did():
+    with joblib.parallel_config(n_jobs=3):
+        assert (n_threads(None), n_threads(2)) == (3, 2)
+    with joblib.parallel_config(backend="threading", n_jobs=-1):
+        assert n_threads(None) == CORES
+    assert n_threads(None) == 1
+
+
+def test_a_context_is_heard_by_the_work():
+    barrier = threading.Barrier(3, timeout=20)  # broken unless three threads come together
+    with joblib.parallel_config(n_jobs=3):
+        assert len(set(in_threads(lambda _: barrier.wait(), range(3)))) == 3
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "all"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        n_threads,
+        lambda n_jobs: Likelihood(n_jobs=n_jobs),
+        lambda n_jobs: BICA(n_jobs=n_jobs).fit([[0, 1], [1, 1]]),
+        lambda n_jobs: BICA().fit([[0, 1], [1, 1]]).bootstrap(2, n_jobs=n_jobs),
+        lambda n_jobs: bootstrap(FindBICA(), DATA, FindBICA().fit(DATA, RNG), 2, RNG, n_jobs=n_jobs),
+    ],
+)
+def test_no_threads_are_refused_everywhere(n_jobs, use):
+    with pytest.raises(SettingError, match=r"n_jobs is .*; it can be a number from 1 up, -1 for all cores"):
+        use(n_jobs)
+
+
+DATA, RNG = PatternCounts.of([[0, 1], [1, 1], [0, 0]]), np.random.default_rng(0)
+
+
+def test_threads_inside_threads_are_one():
+    """All cores are busy already: as many threads again in each of them would only stand in the way."""
+    assert list(in_threads(lambda _: n_threads(5), range(3), 2)) == [1, 1, 1]
+    assert list(in_threads(lambda _: n_threads(5), range(3), 1)) == [5, 5, 5]
+    assert n_threads(5) == 5
+
+
+def test_without_joblib_in_memory_nothing_is_loaded_to_learn_that_there_is_no_context():
+    code = "import sys; from bica.progress import n_threads; assert (n_threads(None), n_threads(3)) == (1, 3); "
+    assert run([executable, "-c", f"{code}assert 'joblib' not in sys.modules"]).returncode == 0
+
+
+@pytest.mark.parametrize("n_jobs", [-1, 2, None])
+def test_results_are_the_same_for_any_number(n_jobs):
+    rows = np.random.default_rng(0).random((300, 4)) < 0.3
+    one, other = (BICA(n_jobs=n, random_state=0).fit(rows) for n in (1, n_jobs))
+    assert one.bootstrap(5).summary() == other.bootstrap(5).summary()

@@ -55,7 +55,7 @@ def test_importing_the_package_loads_nothing_heavy(statement):
         ("from bica import OrMixture", ("networkx", "sklearn", "joblib", "bica.invert")),
         ("from bica import report; dir(report)", ("altair", "vl_convert", "numpy")),
         ("from bica import errors", ("numpy",)),
-        ("import bica.threads, bica.methods; list(bica.threads.in_threads(len, 'ab'))", ("joblib",)),
+        ("import bica.progress, bica.methods; list(bica.progress.in_threads(len, 'ab'))", ("joblib",)),
     ],
 )
 def test_a_part_is_loaded_without_what_it_does_not_need(statement, unwanted):

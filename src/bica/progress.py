@@ -1,10 +1,19 @@
-"""Progress of long work: loops report how far they are, and a listener shows it."""
+"""Long work: loops report how far they are, and a listener shows it; the same work on many parts, in threads.
 
-from collections.abc import Callable, Iterable, Iterator
+Kernels run free of the interpreter lock, so that threads use every core.
+"""
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from numbers import Integral
 from time import monotonic
 from typing import TextIO, TypeVar
+
+from bica.errors import SettingError
 
 Item = TypeVar("Item")
 Listener = Callable[[str, int, int | None], None]  # what is being done, how many steps are done, of how many
@@ -65,3 +74,72 @@ def lines_to(stream: TextIO, pause: float = 1.0) -> Listener:
             print(f"{what}: {done}" if total is None else f"{what}: {done} of {total}", file=stream, flush=True)
 
     return listener
+
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+ALL_CORES = -1
+
+
+class _Here(threading.local):
+    """What is true of the thread that asks."""
+
+    is_worker = False
+
+
+_here = _Here()
+
+
+def checked_n_jobs(n_jobs: int | None) -> int | None:
+    """``n_jobs`` as it is, or one sentence on what it can be.
+
+    >>> checked_n_jobs(0)
+    Traceback (most recent call last):
+    bica.errors.SettingError: n_jobs is 0; it can be a number from 1 up, -1 for all cores, or None for one
+    """
+    if n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0):
+        return n_jobs
+    raise SettingError(f"n_jobs is {n_jobs!r}; it can be a number from 1 up, -1 for all cores, or None for one")
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """How many threads ``n_jobs`` asks for, counted as scikit-learn does.
+
+    None is one, unless a joblib context such as ``joblib.parallel_config(n_jobs=2)`` says otherwise; -1 is one per
+    core, -2 one less, and so on. Inside a thread of ours it is always one: the cores are busy already.
+
+    >>> n_threads(3), n_threads(None)
+    (3, 1)
+    """
+    checked_n_jobs(n_jobs)
+    if _here.is_worker or (n_jobs is None and "joblib" not in sys.modules):  # unloaded, it cannot have a context
+        return 1
+    if n_jobs is not None and n_jobs > 0:
+        return int(n_jobs)
+    from joblib import effective_n_jobs  # takes a while to load, and is seldom needed
+
+    return int(effective_n_jobs(n_jobs))
+
+
+def in_threads(task: Callable[[Part], Result], parts: Sequence[Part], n_jobs: int | None = None) -> Iterator[Result]:
+    """``task`` of every part, in order, so that the number of threads changes nothing but the time.
+
+    Ctrl-C waits only for the parts that have begun.
+
+    >>> list(in_threads(len, ["a", "bc"], n_jobs=2))
+    [1, 2]
+    """
+    n_workers = min(len(parts), n_threads(n_jobs)) if len(parts) > 1 else 1
+    if n_workers < 2:
+        yield from map(task, parts)
+        return
+    pool = ThreadPoolExecutor(n_workers, initializer=_become_worker)
+    try:
+        for future in [pool.submit(task, part) for part in parts]:
+            yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _become_worker() -> None:
+    _here.is_worker = True

@@ -12,7 +12,7 @@ import scipy.io
 import scipy.sparse
 
 from bica.applications.spectrum.field import Field
-from bica.applications.spectrum.field_files import field_text, read_field
+from bica.applications.spectrum.survey import field_text, read_field
 from bica.compare.run import read_records
 from bica.data.patterns import PatternCounts
 from bica.data.slots.event_files import add_files

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from bica.estimate.lattice.surface import NoiseShape, Pace
+from bica.estimate.lattice import NoiseShape, Pace
 from bica.estimate.score import TYPICAL_RATE, BetaPrior, evidence_correction, log_prior, refit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
-from tests.estimate.lattice.surfaces import surface_of
+from tests.estimate.surfaces import surface_of
 
 NONE = np.empty(0)
 

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from bica import BICA
 from bica.data.patterns import PatternCounts
 from bica.errors import SettingError
-from bica.estimate.lattice.surface import Cells, NoiseShape, Surface
+from bica.estimate.lattice import Cells, NoiseShape, Surface
 from bica.estimate.likelihood import Likelihood
 from bica.estimate.settings import KnownSource, Varying
 from bica.model.noise import Noise

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from bica.estimate.lattice.surface import NoiseShape, Pace, Surface
+from bica.estimate.lattice import NoiseShape, Pace, Surface
 from bica.estimate.score import HIGHEST_RATE, BetaPrior, em_step, refit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
-from tests.estimate.lattice.surfaces import cells_of, problems, slope_by_differences, surface_of
+from tests.estimate.surfaces import cells_of, problems, slope_by_differences, surface_of
 from tests.estimate.test_em import SHAPES, SOURCES, TRUTH
 
 FLAT = BetaPrior()

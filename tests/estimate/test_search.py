@@ -10,11 +10,10 @@ from bica import Likelihood
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning
 from bica.estimate import search
-from bica.estimate.lattice.learn import first_search, lattice_task
-from bica.estimate.lattice.surface import Cells, NoiseShape, Surface
-from bica.estimate.rows import learn
-from bica.estimate.rows.learn import first_shape, row_task
-from bica.estimate.rows.states import RowSurface, StateCells
+from bica.estimate.lattice import Cells, NoiseShape, Surface
+from bica.estimate.likelihood import lattice_task
+from bica.estimate.rows import states
+from bica.estimate.rows.states import RowSurface, StateCells, first_shape, row_task
 from bica.estimate.score import Scale, cost_by_size
 from bica.estimate.search import BY_GAIN, BY_SLOPE, SearchTask, SourceSearch, Start, add_several, drop
 from bica.estimate.settings import Settings, Varying, as_sets
@@ -120,7 +119,7 @@ def test_gain_finds_what_slope_does_not():
     truth, rng = network(GARR200212, 0.02, 1)
     data = PatternCounts.of(truth.sample(5000, rng))
     task = lattice_task(Varying.of(data, (), ()), Settings())
-    by_gain = first_search(task)
+    by_gain = task.search()
     by_slope = SourceSearch(replace(by_gain.task, moves=BY_SLOPE), task.start())
     by_slope.run()
     by_gain.run()
@@ -185,16 +184,16 @@ class TestManySensors:
     def test_rows_with_too_many_states_are_left_out_of_the_search(self, monkeypatch):
         truth, rows = karen(0.0)
         limits = Limits(1e-3, 0.02, 128, 1 << 20)
-        monkeypatch.setattr(learn, "QUICK", limits)
-        monkeypatch.setattr(learn, "BRIEF", limits)
+        monkeypatch.setattr(states, "QUICK", limits)
+        monkeypatch.setattr(states, "BRIEF", limits)
         data = PatternCounts.of(rows)
         table, settings = Varying.of(data, (), ()), Settings()
         shape = first_shape(table, settings)
         start = Start(as_sets(sorted(columns(truth))), np.full(15, 0.05), np.ones(15, dtype=bool), np.array([0.01]))
-        search = row_task(table, settings, start, shape, limits).search(shape, start)
+        search = row_task(table, settings, start, shape, limits).search(start)
         assert search.surface.cells.weights.size < data.weights.size
         assert columns(learned(rows).model) == columns(truth)
-        monkeypatch.setattr(learn, "MOST_CUT", 0.0)
+        monkeypatch.setattr(states, "MOST_CUT", 0.0)
         assert row_task(table, settings, start, shape, limits) is None
 
     def test_order_of_rows_and_threads_change_nothing(self):

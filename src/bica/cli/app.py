@@ -53,10 +53,11 @@ class LazyGroup(click.Group):
         return list(self.table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, a function of the same name in its module."""
+        """The command of this name: a function of the same name in its module, or of the name after a colon."""
         if cmd_name not in self.table:
             return None
-        command: click.Command = getattr(import_module(self.table[cmd_name][0]), cmd_name)
+        module, _, function = self.table[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), function or cmd_name)
         return command
 
     def resolve_command(

@@ -67,15 +67,6 @@ def words_options(function: Function) -> Function:
     return function
 
 
-def refuse_two_answers(as_json: bool, *outputs: str | None) -> None:
-    """Refuse two outputs in one place: standard output carries one thing only, and a file is written once."""
-    wanted = [output for output in outputs if output is not None]
-    if as_json and "-" in wanted:
-        raise click.UsageError("--json and a file written to `-` both want standard output; choose one.")
-    if len(set(wanted)) < len(wanted):
-        raise click.UsageError("two outputs go to the same place; name them differently.")
-
-
 def rate(text: str) -> float:
     """The number in [0, 1) that an option was given."""
     try:

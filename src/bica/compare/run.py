@@ -18,8 +18,7 @@ from typing import Any, Protocol
 from bica.data.readers.engine import connection, path_literal, text_literal
 from bica.errors import DataError, LimitError, OutputError, SettingError
 from bica.output import check_target, temporary_folder, write_whole
-from bica.progress import report
-from bica.threads import n_threads
+from bica.progress import n_threads, report
 
 Record = dict[str, Any]
 FORMATS = {".csv": "csv, HEADER", ".parquet": "parquet"}

@@ -13,7 +13,7 @@ from bica.data.patterns import PatternCounts
 from bica.kernels.bits import Words, unpacked
 from bica.kernels.columns import add_common_bits, block_histogram, transpose_bits
 from bica.kernels.pairs import fisher_tails
-from bica.threads import ALL_CORES, in_threads, n_threads
+from bica.progress import ALL_CORES, in_threads, n_threads
 
 
 @dataclass(frozen=True, slots=True, eq=False)

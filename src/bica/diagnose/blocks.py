@@ -12,11 +12,11 @@ speaks against independence: if two sources exclude each other, it is that of th
 score of its own, and so has the failure of all edges together.
 
 The model's numbers were fitted, perhaps to these very rows. So the part of d_S that its own sources and the flip rate
-could produce is projected out, in the inner product of P (Neyman's C(alpha) test): to first order, what remains does
-not depend on how the numbers were estimated. Its tail is bounded by Chernoff's inequality for independent rows of the
-model, which holds for few rows, too; patterns that are expected less than once are first taken together. What all these
-scores leave out is seen by Pearson's X² of the projected residuals. All p-values are corrected (Bonferroni) for all
-sets of all blocks.
+(with lossy edges also every reach and every leak) could produce is projected out, in the inner product of P (Neyman's
+C(alpha) test): to first order, what remains does not depend on how the numbers were estimated. Its tail is bounded by
+Chernoff's inequality for independent rows of the model, which holds for few rows, too; patterns that are expected less
+than once are first taken together. What all these scores leave out is seen by Pearson's X² of the projected residuals.
+All p-values are corrected (Bonferroni) for all sets of all blocks.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from scipy.stats import gamma, norm
 from bica.data.pairs import ColumnBits
 from bica.data.patterns import PatternCounts
 from bica.diagnose.table import LISTED, Watched
+from bica.kernels.columns import block_histogram
+from bica.kernels.lattice.channel import mix_lossy_source
 from bica.model.distribution import pattern_table
 from bica.model.or_mixture import OrMixture
 from bica.text import folded
@@ -126,11 +128,13 @@ def blocks_of(mixing: NDArray[np.bool_]) -> list[Places]:
 
 def _complete_histogram(columns: ColumnBits, sensors: Places) -> Vector:
     """The patterns of these sensors in the rows in which all of them were observed."""
-    if columns.observed is None:
-        return columns.histogram(sensors)
-    words = np.bitwise_and.reduce(columns.observed[sensors], axis=0)
-    complete = np.unpackbits(words.view(np.uint8), bitorder="little", count=columns.weights.size).astype(bool)
-    return ColumnBits(columns.on, None, np.where(complete, columns.weights, 0.0)).histogram(sensors)
+    weights, histogram = columns.weights, np.zeros(1 << sensors.size)
+    if columns.observed is not None:
+        words = np.bitwise_and.reduce(columns.observed[sensors], axis=0)
+        complete = np.unpackbits(words.view(np.uint8), bitorder="little", count=weights.size).astype(bool)
+        weights = np.where(complete, weights, 0.0)
+    block_histogram(columns.on, sensors, weights, histogram)
+    return histogram
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,23 +145,58 @@ class _Block:
     probability: Vector  # P: (n_patterns,)
     further: Tables  # P_S - P, one column for every set S but the empty one
     misses: Tables  # what changes if a sensor misses, one column per sensor
-    sources: Places  # the sets of the model's sources
+    sources: Places  # the sets of the model's sources; with lossy edges, every sensor alone: its leak
     loss: Vector  # what changes if all edges fail
+    lossy: (
+        Tables  # what changes with the numbers of lossy sources, their probability and reach; no column if all are sure
+    )
 
     @classmethod
     def of(cls, model: OrMixture, sensors: Places) -> _Block:
         mixing, bits = model.mixing[sensors], 1 << np.arange(sensors.size)
         part = np.flatnonzero(mixing.any(axis=0) & (model.probability > 0))
-        hidden = pattern_table(mixing[:, part], model.probability[part], *np.zeros((2, sensors.size)))
+        reach = None if model.lossy_reach is None else model.lossy_reach[np.ix_(sensors, part)]
+        silent = np.zeros((2, sensors.size))
+        hidden = pattern_table(mixing[:, part], model.probability[part], *silent, lossy_reach=reach)
         false_alarm, miss = (rates[sensors] for rates in model.noise.rates(len(model.sensors)))
         with_source = np.bincount(_unions(sensors.size), np.repeat(hidden, hidden.size)).reshape(hidden.size, -1)
-        tables = np.hstack([with_source, np.stack(list(_missed(hidden)), axis=1)])
+        own = list(_lossy_directions(mixing[:, part], model.probability[part], reach))
+        tables = np.hstack([with_source, np.stack([*_missed(hidden), *own], axis=1)])
         _apply_noise(tables, false_alarm, miss)
         probability = tables[:, 0].copy()  # with a further source that reaches no sensor, nothing changes
         further = tables[:, 1 : hidden.size] - probability[:, None]
         sets = bits @ mixing[:, part]
         loss = _loss(further, sets, np.minimum(model.probability[part], 1 - SINGULAR), bits)
-        return cls(sensors, probability, further, tables[:, hidden.size :], np.unique(sets), loss)
+        misses, lossy = np.split(tables[:, hidden.size :], [sensors.size], axis=1)
+        return cls(sensors, probability, further, misses, np.unique(sets if reach is None else bits), loss, lossy)
+
+
+def _lossy_directions(
+    mixing: NDArray[np.bool_], probability: Vector, reach: NDArray[np.float64] | None
+) -> Iterator[Vector]:
+    """How the hidden table changes with the probability and each reach of every source of two sensors or more.
+
+    What a source of one sensor changes is what the leak of that sensor changes.
+    """
+    if reach is None:
+        return
+    silent = np.zeros((2, len(mixing)))
+    for j in np.flatnonzero(mixing.sum(axis=0) > 1):
+        others = np.arange(mixing.shape[1]) != j
+        without = pattern_table(mixing[:, others], probability[others], *silent, lossy_reach=reach[:, others])
+        sensors = np.flatnonzero(mixing[:, j])
+        yield _through(without, sensors, reach[sensors, j]) - without
+        for edge in range(sensors.size):
+            works, fails = reach[sensors, j], reach[sensors, j]
+            works[edge], fails[edge] = 1.0, 0.0
+            yield _through(without, sensors, works) - _through(without, sensors, fails)
+
+
+def _through(table: Vector, sensors: Places, reach: Vector) -> Vector:
+    """The table under an active source."""
+    shown = table.copy()
+    mix_lossy_source(shown, sensors, reach, 1.0)
+    return shown
 
 
 @cache
@@ -214,15 +253,18 @@ class _Scores:
     def of(cls, block: _Block, histogram: Vector) -> _Scores:
         n_samples, n_further = histogram.sum(), block.further.shape[1]
         flips = block.misses.sum(axis=1) + block.further[:, (1 << np.arange(block.sensors.size)) - 1].sum(axis=1)
-        tables = np.column_stack([block.probability, histogram, block.loss, flips, block.further, block.misses])
+        tables = np.column_stack(
+            [block.probability, histogram, block.loss, flips, block.further, block.misses, block.lossy]
+        )
+        n_tested = tables.shape[1] - block.lossy.shape[1]
         frequent = n_samples * block.probability >= LEAST_EXPECTED
         tables, n_frequent = _merged(tables, frequent), np.count_nonzero(frequent)
         probability, observed, root = tables[:, 0], tables[:, 1], np.sqrt(tables[:, 0])
         whitened = tables / root[:, None]
-        own = _basis(whitened[:, [0, 3, *(block.sources + 3)]])
+        own = _basis(whitened[:, [0, 3, *(block.sources + 3), *range(n_tested, tables.shape[1])]])
         residual = (observed - n_samples * probability) / (root * np.sqrt(n_samples))
         residual -= own @ (own.T @ residual)
-        tested = whitened[:, [2, *range(4, tables.shape[1])]]
+        tested = whitened[:, [2, *range(4, n_tested)]]
         length = np.linalg.norm(tested, axis=0)
         tested = tested - own @ (own.T @ tested)
         left = np.linalg.norm(tested, axis=0)

@@ -133,9 +133,14 @@ def both_on(model: OrMixture) -> Square:
     array([[0.6, 0.5],
            [0.5, 0.5]])
     """
-    reach = model.mixing.astype(float)
-    shared: Square = (reach * np.minimum(model.rate, HIGHEST_SOURCE_RATE)) @ reach.T
-    alone = np.diag(shared)
+    if model.lossy_reach is None:
+        reach = model.mixing.astype(float)
+        with np.errstate(divide="ignore"):
+            rate = np.minimum(-np.log1p(-model.probability), HIGHEST_SOURCE_RATE)
+        shared: Square = (reach * rate) @ reach.T
+        alone = np.diag(shared)
+    else:
+        shared, alone = _shared_silence(model.lossy_reach, model.probability)
     quiet = np.exp(-alone)
     both_quiet = np.exp(shared - alone[:, None] - alone)
     false_alarm, miss = model.noise.rates(model.n_sensors)
@@ -144,6 +149,26 @@ def both_on(model: OrMixture) -> Square:
     together: Square = np.outer(shown, shown) + np.outer(signal, signal) * (both_quiet - np.outer(quiet, quiet))
     np.fill_diagonal(together, shown)
     return together
+
+
+def _shared_silence(reach: Square, probability: Vector) -> tuple[Square, Vector]:
+    """How much silence two sensors share, and how seldom each alone is quiet, as rates, where edges are lossy.
+
+    With f = 1 - reach, sensors i and k are both quiet under a source with probability 1 - p + p f_i f_k.
+    """
+    shared, alone = np.zeros((len(reach), len(reach))), np.zeros(len(reach))
+    for column, p in zip(reach.T, probability.tolist(), strict=True):
+        sensors = np.flatnonzero(column)
+        lost = 1.0 - column[sensors]
+        single = _capped_rate(1 - p + p * lost)
+        alone[sensors] += single
+        shared[np.ix_(sensors, sensors)] += single[:, None] + single - _capped_rate(1 - p + p * np.outer(lost, lost))
+    return shared, alone
+
+
+def _capped_rate(quiet: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(divide="ignore"):
+        return np.minimum(-np.log(quiet), HIGHEST_SOURCE_RATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +230,12 @@ class QuietRows:
         >>> quiet.observed, quiet.expected, round(quiet.p_value, 4)
         (0.0, 5.0, 0.0032)
         """
-        rows, stretch = watched.complete(), float(watched.stretch.max(initial=1.0))
+        rows, stretch = watched.complete, float(watched.stretch.max(initial=1.0))
         false_alarm, _ = model.noise.rates(len(model.sensors))
-        probability = float(np.prod(1 - model.probability) * np.prod(1 - false_alarm))
+        silence = 1 - model.probability
+        if model.lossy_reach is not None:  # a source may be on and reach nothing
+            silence = silence + model.probability * np.prod(1 - model.lossy_reach, axis=0)
+        probability = float(np.prod(silence) * np.prod(1 - false_alarm))
         observed, total = float(rows.weights[~rows.patterns.any(axis=1)].sum()), float(rows.weights.sum())
         few, many = np.rint(observed / stretch), np.rint(total / stretch)
         p_value = float(betainc(many - few, few + 1, 1 - probability)) if few < many else 1.0
@@ -274,7 +302,8 @@ def _slopes(model: OrMixture, data: PatternCounts, sources: NDArray[np.int64], *
     """Derivatives of the log probability of every distinct row by the source rates, then by the flip rate."""
     places, shown = data.patterns[:, 0].astype(np.int64), model.pattern_probability()
     silent = np.zeros(len(model.sensors))
-    hidden = pattern_table(model.mixing, model.probability, silent, silent)
+    given = model.mixing, model.probability, silent, silent
+    hidden = pattern_table(*given) if model.lossy_reach is None else None
     tables = [_grown(hidden, model, int(j)) - shown for j in sources]
     if noise:  # a slightly higher flip rate is the same as flipping once more at a small rate
         blurred = shown.copy()
@@ -285,8 +314,15 @@ def _slopes(model: OrMixture, data: PatternCounts, sources: NDArray[np.int64], *
     return np.array([table[places] / possible for table in tables]).reshape(len(tables), places.size)
 
 
-def _grown(hidden: NDArray[np.float64], model: OrMixture, source: int) -> NDArray[np.float64]:
-    """The pattern probabilities if the source is surely on; they move towards these as its rate grows."""
+def _grown(hidden: NDArray[np.float64] | None, model: OrMixture, source: int) -> NDArray[np.float64]:
+    """The pattern probabilities if the source is surely on; they move towards these as its rate grows.
+
+    They follow from the ``hidden`` ones where edges are sure: then a source that is on twice changes nothing.
+    """
+    if hidden is None:
+        return model.with_probability(
+            np.where(np.arange(model.n_sources) == source, 1.0, model.probability)
+        ).pattern_probability()
     table = hidden.copy()
     mix_source(table, int((1 << np.arange(model.n_sensors)) @ model.mixing[:, source]), 1.0)
     apply_channel(table, *model.noise.rates(model.n_sensors))
@@ -322,12 +358,16 @@ class Splinters:
 
     @classmethod
     def of(cls, model: OrMixture) -> Splinters | None:
-        """How many sources are such parts; None unless they are many. Time grows with the pairs of sources.
+        """How many sources are such parts; None unless they are many, or if the model says how often edges fail.
+
+        Time grows with the pairs of sources.
 
         >>> subsets = np.array([[s >> i & 1 for s in range(1, 16)] for i in range(4)])
         >>> Splinters.of(OrMixture(subsets, np.full(15, 0.1)))
         Splinters(n_sources=15, n_parts=14, n_siblings=24)
         """
+        if model.lossy_reach is not None:
+            return None
         reach = model.mixing.astype(np.float32)  # counts up to 2^24 stay exact
         size = reach.sum(axis=0)
         inside = (reach.T @ reach == size[:, None]) & (size > size[:, None])

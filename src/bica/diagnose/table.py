@@ -36,28 +36,25 @@ class Watched:
 
     places: NDArray[np.int64]  # of these sensors in the table
     counts: PatternCounts  # of these sensors
+    complete: PatternCounts  # the rows without missing cells
     stretch: NDArray[np.float64]  # (n_watched,), how many consecutive rows count as one independent row
     pairs: PairTests | None  # None if there are no sensors, or too many
 
     @classmethod
     def of(cls, data: PatternCounts, places: NDArray[np.int64], stretch: NDArray[np.float64]) -> Watched:
         """Count and test them; ``stretch`` is for all sensors of the table."""
-        counts = data.project(places.tolist())
+        counts = data if places.size == data.n_sensors else data.project(places.tolist())
+        whole = counts
+        if counts.observed is not None:
+            rows = (counts.observed == all_observed(counts.n_sensors)).all(axis=1)
+            whole = PatternCounts(counts.patterns[rows], counts.weights[rows], counts.sensors)
         if not 1 <= places.size <= PAIR_LIMIT:
-            return cls(places, counts, stretch[places], None)
+            return cls(places, counts, whole, stretch[places], None)
         pairs = PairCounts.of(counts)
         thinned = pairs.thinned(stretch[places])
         apart = thinned.apart()
         tests = apart, dependent_pairs(apart, LEVEL), dependent_pairs(thinned.together(), LINKED)
-        return cls(places, counts, stretch[places], PairTests(pairs, thinned, pairs.expected(), *tests))
-
-    def complete(self) -> PatternCounts:
-        """The rows without missing cells."""
-        counts = self.counts
-        if counts.observed is None:
-            return counts
-        whole = (counts.observed == all_observed(counts.n_sensors)).all(axis=1)
-        return PatternCounts(counts.patterns[whole], counts.weights[whole], counts.sensors)
+        return cls(places, counts, whole, stretch[places], PairTests(pairs, thinned, pairs.expected(), *tests))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -269,7 +266,7 @@ def hints(data: PatternCounts) -> list[Hint]:
     ['counts']
     """
     watched = Watched.of(data, data.varying(), np.ones(data.n_sensors))
-    rows = watched.complete()
+    rows = watched.complete
     if watched.pairs is None or rows.weights.sum() < HINT_ROWS or not 2 <= rows.n_sensors <= HINT_SENSORS:
         return []
     cells = rows.rows()

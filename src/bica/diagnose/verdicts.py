@@ -72,7 +72,8 @@ class FitCheck:
     def of(cls, fit: Fit, watched: Watched) -> FitCheck:
         """The check of a fit by its table: patterns of all sensors up to 16, else of blocks, and pairs up to 2048."""
         model, fitted, noise = _watched_model(fit.model, watched.places), _fitted(fit), _fitted_noise(fit)
-        sources, n_fitted, whole = _named(model, fit.model, fitted), int(fitted.sum()) + noise, watched.complete()
+        sources, whole = _named(model, fit.model, fitted), watched.complete
+        n_fitted = int(fitted.sum()) + noise + _fitted_edges(fit)
         checked = watched.places.size <= PATTERN_LIMIT and whole.weights.size > 0
         histogram = whole.histogram() if checked else np.zeros(0)
         probability = model.pattern_probability() if checked else np.zeros(0)
@@ -224,7 +225,9 @@ def _how_often(p_value: float) -> str:
 
 def _places(model: OrMixture, data: PatternCounts) -> NDArray[np.int64]:
     """The sensors that change in the data or, noise aside, in the model; the others say nothing about the noise."""
-    changing = model.mixing[:, model.probability > 0].any(axis=1) & ~model.mixing[:, model.probability >= 1].any(axis=1)
+    sure = model.mixing if model.lossy_reach is None else model.lossy_reach >= 1
+    always = sure[:, model.probability >= 1].any(axis=1)
+    changing = model.mixing[:, model.probability > 0].any(axis=1) & ~always
     return np.union1d(data.varying(), np.flatnonzero(changing))
 
 
@@ -241,7 +244,14 @@ def _fitted(fit: Fit) -> NDArray[np.bool_]:
     return np.asarray(errors > 0)
 
 
+def _fitted_edges(fit: Fit) -> int:
+    """How many reaches of lossy edges were fitted by likelihood: those with a standard error."""
+    return 0 if fit.reach_error is None else int((fit.reach_error > 0).sum())
+
+
 def _fitted_noise(fit: Fit) -> int:
+    if fit.leak_error is not None:
+        return int((fit.leak_error > 0).sum())
     noise = fit.diagnostics.get("noise")
     if not isinstance(noise, dict) or not noise.get("estimated") or not noise.get("error", noise.get("n_unknown")):
         return 0

@@ -20,8 +20,7 @@ from bica.errors import SettingError
 from bica.model.files import LEVEL
 from bica.model.fit import Fit, Method
 from bica.model.or_mixture import OrMixture
-from bica.progress import listening, tracked
-from bica.threads import checked_n_jobs, in_threads
+from bica.progress import checked_n_jobs, in_threads, listening, tracked
 
 
 def resampled(data: PatternCounts, rng: np.random.Generator) -> PatternCounts:

@@ -84,7 +84,7 @@ NOTABLE = 2.5  # nats that a closer look must find: some of a thousand more sets
 
 
 class SearchSurface(Protocol):
-    """A likelihood as a search sees it: ``lattice/surface.py`` and ``rows/states.py`` are two."""
+    """A likelihood as a search sees it: ``lattice.py`` and ``rows/states.py`` are two."""
 
     cells: Any  # with n_sensors, n_samples and weights
     noise: Any  # which noise rates are unknown
@@ -135,7 +135,7 @@ class SourceSearch:
         self.turn = 0  # whose turn it is to be exchanged
         first = self.surface.at(start.sources, start.rate, start.noise)
         self.best = task.scale.best(first, start.free, start.n_known, exact=task.exact)
-        self.visited = [_visit(self.best)]  # score and mean noise of every set of sources refitted
+        self.visited = [self.best.visit]  # score and mean noise of every set of sources refitted
 
     def run(self, moves: Sequence[Move] | None = None) -> Found:
         """Move until nothing helps, with all moves or only these; ``best`` holds the best so far at any time."""
@@ -163,13 +163,10 @@ class SourceSearch:
     def refitted(self, start: Any, free: Flags, *, promptly: bool = True) -> Found:
         """With its best rates; promptly given up where it cannot better the best."""
         scale = self.task.scale
-        if promptly:
-            found = scale.best_above(self.best, start, free, self.n_known)
-        else:
-            found = scale.best(start, free, self.n_known)
+        found = scale.best(start, free, self.n_known, above=self.best if promptly else None)
         if self.task.exact and found.score > self.best.score:
             found = scale.best(found.fit.point, found.fit.free, self.n_known, exact=True)
-        self.visited.append(_visit(found))
+        self.visited.append(found.visit)
         return found
 
     def improves(self, found: Found) -> bool:
@@ -243,11 +240,6 @@ class SourceSearch:
                 left = rest[0].log_likelihood + prior.log_density(rest[0].rate[rest[1]])
                 loss[place] = self.best.fit.objective - left
         return loss
-
-
-def _visit(found: Found) -> tuple[float, float]:
-    noise = found.fit.point.noise
-    return found.score, float(np.mean(noise)) if noise.size else 0.0
 
 
 Move = Callable[[SourceSearch], bool]

@@ -14,7 +14,7 @@ from bica.data.patterns import PatternCounts
 from bica.errors import SettingError
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture, in_order
-from bica.threads import checked_n_jobs
+from bica.progress import checked_n_jobs
 
 WORD = 64  # sensors of a bit set
 

@@ -1,26 +1,28 @@
 """Learning all sensors of a table at once: where to start, which noise, the search, and the fit that comes of it.
 
 How the likelihood of all sensors is computed is left to a route: exactly on the lattice of all their sets
-(``lattice/learn.py``), or from lists of hidden states of every row (``rows/learn.py``).
+(``lattice.py``), or from lists of hidden states of every row (``rows/states.py``). Standard errors come from the
+curvature of the likelihood at its maximum.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bica.errors import BicaWarning
-from bica.estimate.errors import noise_report, standard_errors
-from bica.estimate.lattice.surface import NoiseShape, lowest_rate
+from bica.estimate.lattice import HIGHEST, NoiseShape, Surface, lowest_rate
 from bica.estimate.noise import FLIPS, LEAST_SENSORS, PER_SENSOR, NoiseKind, with_best_noise
-from bica.estimate.score import BetaPrior, Refit, Scale, cost_by_size, refit
+from bica.estimate.score import AT_BOUND, BetaPrior, Refit, Scale, cost_by_size, refit
 from bica.estimate.search import Move, SearchTask, SourceSearch, Start
 from bica.estimate.settings import Settings, Varying
+from bica.model.files import LEVEL, probability_interval
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 
@@ -32,6 +34,7 @@ FIRST_PROBABILITY = 0.1  # of a known source whose probability is not known
 class Route:
     """How the likelihood of all sensors is computed, and how it is searched."""
 
+    first_shape: NoiseShape  # the noise to begin with
     surface: Callable[[NoiseShape], Any]  # for searching
     moves: Sequence[Move]
     first_moves: Sequence[Move]  # those that soon show whether another kind of noise is worth a search
@@ -50,15 +53,11 @@ class WholeTask:
     table: Varying
     settings: Settings
     route: Route
-    prior: BetaPrior
-    cost: NDArray[np.float64]  # of a source of 0, 1, ... sensors
 
-    @classmethod
-    def of(cls, table: Varying, settings: Settings, route: Route) -> WholeTask:
-        """The task, with what a source must gain."""
-        prior, n_sensors = BetaPrior(*(settings.prior or (1.0, 1.0))), table.data.n_sensors
-        cost = cost_by_size(n_sensors, table.data.n_samples + prior.n_rows, n_sensors)
-        return cls(table, settings, route, prior, cost)
+    @property
+    def prior(self) -> BetaPrior:
+        """The user's prior on every probability; by default, all are alike."""
+        return BetaPrior(*(self.settings.prior or (1.0, 1.0)))
 
     def start(self) -> Start:
         """The known sources, and noise that explains every row."""
@@ -68,16 +67,16 @@ class WholeTask:
         rate = -np.log1p(-np.array(probability, dtype=float))
         return Start(self.table.known_sets, rate, free, np.array([FIRST_FLIP_RATE]), len(known))
 
-    def known_shape(self, noise: Noise) -> NoiseShape:
-        """The noise that the user gave, of the sensors that vary."""
-        noise.rates(self.table.whole.n_sensors)  # an error unless there is one value per sensor
-        return NoiseShape.known(noise.of_sensors(self.table.places), self.table.data.n_sensors)
-
-    def search(self, shape: NoiseShape, start: Start, *, another: bool = False) -> SourceSearch:
-        """A search with this noise, which may be another kind than the first."""
-        route = self.route
+    def search(
+        self, start: Start | None = None, shape: NoiseShape | None = None, *, another: bool = False
+    ) -> SourceSearch:
+        """A search from the known sources or as told, with the first noise or with ``another`` kind."""
+        route, data, prior, start = self.route, self.table.data, self.prior, start or self.start()
+        surface = route.surface(shape or route.first_shape)
+        if not surface.noise.n_unknown:
+            start = replace(start, noise=np.empty(0))
         task = SearchTask(
-            Scale(route.surface(shape), self.cost, self.prior),
+            Scale(surface, cost_by_size(data.n_sensors, data.n_samples + prior.n_rows, data.n_sensors), prior),
             route.moves,
             route.pool,
             self.table.forbidden_sets.tolist(),
@@ -173,3 +172,100 @@ def last_refit(surface: Any, search: SourceSearch, min_probability: float, prior
 def _to_the_last_digit(surface: Any, point: Any, free: NDArray[np.bool_], prior: BetaPrior, n_known: int) -> Refit:
     start = surface.at(point.sources, point.rate, point.noise)
     return refit(surface, start, free, prior, n_known=n_known, exact=True, pace=surface.last_pace)
+
+
+FLAT = 1e-9  # a curvature this small, relative to those of single parameters, counts as none
+
+
+@dataclass(frozen=True, slots=True)
+class StandardErrors:
+    """Standard errors: 0 where a value was given or lies on its bound, infinite where the rows say nothing about it."""
+
+    probability: NDArray[np.float64]  # (n_sources,)
+    noise: NDArray[np.float64]  # (n_unknown,), of the unknown noise rates
+
+
+def standard_errors(surface: Surface, fit: Refit) -> StandardErrors:
+    """The standard errors, from the inverse of the information on all parameters that could move.
+
+    The information adds up the outer products of the slopes of single rows, which ``fit`` has anyway. If the model is
+    right, that is minus the matrix of second derivatives, apart from random error.
+    """
+    n_sources, noise = fit.point.rate.size, fit.point.noise
+    inside = (noise > surface.noise.lowest + AT_BOUND) & (noise < surface.noise.highest - AT_BOUND)
+    moving = np.concatenate([fit.free, inside])
+    covariance = np.zeros((moving.size, moving.size))
+    covariance[np.ix_(moving, moving)] = covariance_of(fit.information[np.ix_(moving, moving)])
+    error = np.sqrt(np.diag(covariance))
+    # a probability 1 - exp(-rate) moves by (1 - probability) where its rate moves by 1
+    return StandardErrors(error[:n_sources] * np.exp(-fit.point.rate), error[n_sources:])
+
+
+def covariance_of(information: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The inverse of an information matrix; infinite for parameters that lie in a direction without information.
+
+    >>> covariance_of(np.array([[4.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]))
+    array([[0.25, 0.  , 0.  ],
+           [0.  ,  inf,  inf],
+           [0.  ,  inf,  inf]])
+    """
+    scale = np.sqrt(np.diag(information))
+    scale[scale == 0] = 1.0
+    curvature, directions = np.linalg.eigh(information / np.outer(scale, scale))
+    flat = curvature <= FLAT
+    spread = directions[:, ~flat] / np.sqrt(curvature[~flat])
+    covariance: NDArray[np.float64] = spread @ spread.T / np.outer(scale, scale)
+    lost = np.flatnonzero((directions[:, flat] ** 2).sum(axis=1) > FLAT)
+    covariance[np.ix_(lost, lost)] = np.inf
+    return covariance
+
+
+VAGUE = 0.1  # a standard error that leaves a rate open
+SURE = 4.0  # nats: a fall of the log-likelihood that rules a rate out
+WITHIN = math.log(1 / (1 - LEVEL))  # nats: sets of sources whose score falls this short are twenty times less credible
+
+
+def noise_report(
+    search: SourceSearch, surface: Any, fit: Refit, errors: StandardErrors, kind: NoiseKind
+) -> dict[str, Any]:
+    """The estimate as plain values: one flip rate, or false alarms and misses, shared or one per sensor.
+
+    Which sources there are decides how much is left for the noise to explain. So the interval of a flip rate covers
+    those of every set of sources visited by the search whose score is within log 20 = 3.0 of the best, each with the
+    same margins below and above as the best.
+    """
+    noise = fit.point.noise
+    if not noise.size:
+        return {"estimated": False}
+    if kind is not FLIPS:
+        return _report_of_two(surface, fit, errors, kind)
+    rate, error = float(noise[0]), float(errors.noise[0])
+    low, high = _interval(surface, fit, rate, error)
+    others = [rate, *(rate for score, rate in search.visited if score >= search.best.score - WITHIN)]
+    interval = [max(0.0, low + min(others) - rate), min(1.0, high + max(others) - rate)]
+    return {"estimated": True, "flip_rate": rate, "error": error, "interval": interval}
+
+
+def _report_of_two(surface: Any, fit: Refit, errors: StandardErrors, kind: NoiseKind) -> dict[str, Any]:
+    noise = fit.point.noise
+    half = noise.size // 2
+    report: dict[str, Any] = {"estimated": True, "kind": kind.name, "n_unknown": noise.size}
+    for name, part in (("false_alarm", slice(half)), ("miss", slice(half, None))):
+        rates, error = noise[part].tolist(), errors.noise[part].tolist()
+        intervals = [probability_interval(*pair) for pair in zip(rates, error, strict=True)]
+        report[name] = {"rate": rates, "error": error, "interval": intervals}
+    if half > 1:
+        slope = surface.gradient(fit.point)[fit.point.rate.size :]
+        at_bound = noise <= surface.noise.lowest + AT_BOUND
+        is_open = np.where(at_bound, -VAGUE * slope < SURE, errors.noise > VAGUE)
+        report["vague"] = np.flatnonzero(is_open.reshape(2, half).any(axis=0)).tolist()
+    return report
+
+
+def _interval(surface: Any, fit: Refit, rate: float, error: float) -> tuple[float, float]:
+    """The interval of the flip rate with the best sources; at its floor, from 0 to what would hardly go unnoticed."""
+    if rate > surface.noise.lowest + AT_BOUND:
+        return probability_interval(rate, error)
+    # the likelihood falls like exp(slope * flip rate) from here: with n sure cells that is the rule of three, 3 / n
+    slope = float(surface.gradient(fit.point)[fit.point.rate.size :].sum())
+    return 0.0, min(HIGHEST, rate + WITHIN / max(-slope, 1.0))

@@ -19,9 +19,8 @@ from bica.kernels.decoding.table import fold_rows
 from bica.kernels.lattice.likelihood import with_source_on
 from bica.model.distribution import TABLE_LIMIT, pattern_table
 from bica.model.or_mixture import OrMixture
-from bica.progress import report, tracked
+from bica.progress import ALL_CORES, in_threads, n_threads, report, tracked
 from bica.text import counted
-from bica.threads import ALL_CORES, in_threads, n_threads
 
 LATTICE_SENSORS = 20
 EXACT_STATES = 1 << 21  # of elimination, for one row: about a second; twenty sources never need more

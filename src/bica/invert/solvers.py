@@ -17,8 +17,7 @@ from bica.kernels.bits import Words, n_words, packed
 from bica.kernels.decoding.puzzle import Network
 from bica.kernels.decoding.search import search_rows
 from bica.kernels.decoding.table import TIE, add_source, decode_cells, fold_keys
-from bica.progress import tracked
-from bica.threads import ALL_CORES, in_threads
+from bica.progress import ALL_CORES, in_threads, tracked
 
 TABLE_SENSORS = 24
 TABLE_WORDS = 1 << 25  # 256 MiB of costs and activities: 64 sources on 24 sensors, 1984 on 20

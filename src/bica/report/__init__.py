@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from bica.report.pictures import can_draw, need_drawing, save_picture
 
 if TYPE_CHECKING:
+    from bica.report.applications import FoundUser, MonitoringPicture, SpectrumMap, monitoring_chart, spectrum_map_chart
     from bica.report.content import report_of
     from bica.report.figures import (
         activity_chart,
@@ -28,25 +29,23 @@ if TYPE_CHECKING:
         overview_chart,
         patterns_chart,
     )
-    from bica.report.monitoring import MonitoringPicture, monitoring_chart
     from bica.report.page import Report
-    from bica.report.spectrum_map import FoundUser, SpectrumMap, spectrum_map_chart
 
 _HOME = {
     "Report": "page",
-    "FoundUser": "spectrum_map",
-    "MonitoringPicture": "monitoring",
-    "SpectrumMap": "spectrum_map",
+    "FoundUser": "applications",
+    "MonitoringPicture": "applications",
+    "SpectrumMap": "applications",
     "activity_chart": "figures",
     "found_and_true_chart": "figures",
     "matching_chart": "figures",
     "mixing_chart": "figures",
-    "monitoring_chart": "monitoring",
+    "monitoring_chart": "applications",
     "network_chart": "figures",
     "overview_chart": "figures",
     "patterns_chart": "figures",
     "report_of": "content",
-    "spectrum_map_chart": "spectrum_map",
+    "spectrum_map_chart": "applications",
 }
 
 PAGES = ("content", "page")  # which need no package for drawing

@@ -6,7 +6,7 @@
 ((100, 6), (100, 10))
 """
 
-from bica.simulate.networks import EVALUATION, TOPOLOGIES, Evaluation, random_network, topology
+from bica.simulate.networks import EVALUATION, TOPOLOGIES, Evaluation, random_network, topology, with_lossy_edges
 from bica.simulate.problem import Problem, markov_activity, simulate
 
 __all__ = [
@@ -18,4 +18,5 @@ __all__ = [
     "random_network",
     "simulate",
     "topology",
+    "with_lossy_edges",
 ]

@@ -1,4 +1,4 @@
-"""Networks of sources and sensors: random ones, and the four fixed ones of the paper's evaluation."""
+"""Networks of sources and sensors: random ones, the four fixed ones of the paper's evaluation, and lossy edges."""
 
 import json
 from collections.abc import Iterable
@@ -44,6 +44,21 @@ def random_network(
     for source, column in enumerate(_distinct_columns(n_sensors, sizes, rng)):
         mixing[list(column), source] = True
     return OrMixture(mixing, rng.uniform(*probability, n_sources), noise)
+
+
+def with_lossy_edges(
+    model: OrMixture, reach: tuple[float, float] = (0.5, 1.0), *, rng: np.random.Generator
+) -> OrMixture:
+    """The same network, whose edges work only at times: each with a probability drawn uniformly from ``reach``.
+
+    >>> model = with_lossy_edges(topology("one"), (0.5, 0.9), rng=np.random.default_rng(7))
+    >>> model.has_lossy_edges, bool((model.reach[model.mixing] >= 0.5).all())
+    (True, True)
+    """
+    if not 0 < reach[0] <= reach[1] <= 1:
+        raise SettingError(f"reach is {reach}, but it must be a range in (0, 1]: how often an edge works")
+    drawn = np.where(model.mixing, rng.uniform(*reach, model.mixing.shape), 0.0)
+    return OrMixture(model.mixing, model.probability, model.noise, drawn, sensors=model.sensors, names=model.names)
 
 
 def _check_ranges(

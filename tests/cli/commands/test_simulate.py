@@ -11,7 +11,7 @@ from bica.data.writers import csv_bytes
 from bica.errors import DataError
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
-from bica.simulate import random_network, simulate, topology
+from bica.simulate import random_network, simulate, topology, with_lossy_edges
 
 
 def rows_of(path):
@@ -43,7 +43,7 @@ def test_it_is_the_library_that_draws(run, tmp_path):
 
 def test_every_setting_of_a_random_network_counts(run, tmp_path):
     shape = ("--sensors", "6", "--sources", "4", "--column-weight", "3", "3", "--probability", "0.5", "0.6")
-    noise = ("--false-alarm", "0.1", "--miss", "0.2")
+    noise = ("--leak", "0.1", "--miss", "0.2")
     shown = run("simulate", "-o", tmp_path / "t.csv", "--truth", tmp_path / "m.json", *shape, *noise)
     assert shown.exit_code == 0
     model = OrMixture.load(tmp_path / "m.json")
@@ -51,6 +51,22 @@ def test_every_setting_of_a_random_network_counts(run, tmp_path):
     assert model.mixing.sum(axis=0).tolist() == [3] * 4
     assert ((model.probability >= 0.5) & (model.probability <= 0.6)).all()
     assert model.noise == Noise(0.1, 0.2)
+
+
+def test_lossy_edges_are_drawn_by_the_library(run, tmp_path):
+    run("simulate", "-o", tmp_path / "t.csv", "--truth", tmp_path / "m.json", "--reach", "0.5,0.9", "--leak", "0.01")
+    rng = np.random.default_rng(0)
+    truth = with_lossy_edges(random_network(10, 10, rng=rng), (0.5, 0.9), rng=rng).with_noise(Noise(0.01))
+    assert OrMixture.load(tmp_path / "m.json") == truth
+    assert (rows_of(tmp_path / "t.csv") == simulate(truth, 1000, rng).rows).all()
+
+
+@pytest.mark.parametrize("reach", ["0.5,2", "0", "high", "0.9,0.5", "0.1,0.2,0.3"])
+def test_an_impossible_reach_is_refused(run, tmp_path, reach):
+    shown = run("simulate", "-o", tmp_path / "t.csv", "--reach", reach)
+    assert shown.exit_code != 0
+    assert "reach" in shown.stderr
+    assert not (tmp_path / "t.csv").exists()
 
 
 def test_a_topology_with_flips(run, tmp_path):

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from bica.data.slots.event_files import EventColumns, add_files
 from bica.data.slots.grid import slot_grid
-from bica.data.slots.moments import in_words, microseconds, moment_given, written
-from bica.data.slots.store import event_store
+from bica.data.slots.store import event_store, in_words, microseconds, moment_given, written
 from bica.errors import DataError, SettingError
 
 NOON = int(datetime(2024, 5, 1, 12, tzinfo=UTC).timestamp())

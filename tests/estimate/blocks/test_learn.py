@@ -8,8 +8,7 @@ import pytest
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning, ModelError, SettingError
 from bica.estimate.blocks.learn import WideTask
-from bica.estimate.lattice.learn import fit_on_lattice
-from bica.estimate.likelihood import Likelihood
+from bica.estimate.likelihood import Likelihood, fit_on_lattice
 from bica.estimate.settings import Varying
 from bica.model.fit import Fit
 from bica.model.noise import Noise

@@ -25,7 +25,7 @@ from bica.estimate.blocks.rounds import (
     pilot_blocks,
     shifted,
 )
-from bica.estimate.lattice.surface import HIGHEST, Cells
+from bica.estimate.lattice import HIGHEST, Cells
 from bica.estimate.likelihood import Likelihood
 from bica.estimate.score import LARGEST_DISCOUNT, Scale, cost_by_size
 from bica.estimate.settings import Varying

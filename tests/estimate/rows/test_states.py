@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bica.data.patterns import PatternCounts
-from bica.estimate.lattice.surface import NoiseShape, Pace
+from bica.estimate.lattice import NoiseShape, Pace
 from bica.estimate.rows.states import CAREFUL, QUICK, RowSurface, StateCells
 from bica.estimate.score import BetaPrior, refit
 from bica.kernels.rows.states import Limits
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
-from tests.estimate.lattice.surfaces import problems, slope_by_differences, surface_of
+from tests.estimate.surfaces import problems, slope_by_differences, surface_of
 
 EXACT = Limits(0.0, 1.0, 1 << 12, 1 << 20)
 

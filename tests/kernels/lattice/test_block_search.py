@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bica.estimate import score
-from bica.estimate.lattice.surface import NoiseShape, Surface
+from bica.estimate.lattice import NoiseShape, Surface
 from bica.estimate.score import Scale, cost_by_size
 from bica.estimate.search import BY_SLOPE, SearchTask, SourceSearch, Start
 from bica.kernels.lattice.block_climb import BlockRows, cell_probabilities, climb, profiled_flip_rate
@@ -17,7 +17,7 @@ from bica.kernels.lattice.channel import channel_matrices
 from bica.kernels.lattice.likelihood import CellGroups
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
-from tests.estimate.lattice.surfaces import cells_of, problems, slope_by_differences, surface_of
+from tests.estimate.surfaces import cells_of, problems, slope_by_differences, surface_of
 from tests.reference import slow_likelihood
 
 NOTHING = np.empty(0, np.int64), np.empty(0), np.zeros(0, dtype=bool)

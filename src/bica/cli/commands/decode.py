@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bica.cli.options import binarize_option, force_option, json_option, output_option, refuse_two_answers
+from bica.cli.options import binarize_option, force_option, json_option, output_option
 
 if TYPE_CHECKING:
     from bica.cli.screens.decoding import Summary
@@ -64,7 +64,6 @@ def decode(
     of sources can produce is left empty and reported. TABLE may be larger than memory; its columns have the names of
     the model's sensors, in any order.
     """
-    refuse_two_answers(as_json, output, picture)
     if temporal and (nearest or solver != "auto"):
         raise click.UsageError("--temporal decodes in its own way; leave out --solver and --nearest.")
     if stay is not None and not temporal:
@@ -83,7 +82,7 @@ def decode(
     from bica.output import check_outputs
 
     check_table_names(output)
-    check_outputs(force, output, picture)
+    check_outputs(force, output, picture, as_json=as_json)
     if picture is not None:
         from bica.report.pictures import check_picture
 

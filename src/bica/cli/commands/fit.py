@@ -16,7 +16,6 @@ from bica.cli.options import (
     known_columns,
     level_or_none,
     output_option,
-    refuse_two_answers,
     seed_option,
     sets_of_names,
     weights_option,
@@ -163,8 +162,7 @@ def fit(
     given = {name: None if value == "none" else value for name, value in settings.items() if value not in (None, [])}
     if given["noise"] == "auto":
         del given["noise"]  # every method has its own idea of that
-    refuse_two_answers(as_json, output)
-    check_outputs(force, output)
+    check_outputs(force, output, as_json=as_json)
 
     from dataclasses import replace
 
@@ -174,7 +172,7 @@ def fit(
     from bica.cli.screens.model import give_model
     from bica.methods import method_named
     from bica.pipeline import learn, read
-    from bica.threads import ALL_CORES
+    from bica.progress import ALL_CORES
 
     learner = method_named(method, spelled=SPELLED.__getitem__, n_jobs=n_jobs or ALL_CORES, **given)
     with waiting("learning the sources"):
@@ -183,9 +181,10 @@ def fit(
         if n_resamples is not None and "interrupted" not in learned.fit.diagnostics:
             learned = _resampled(learned, learner, n_resamples, np.random.default_rng(seed), n_jobs or ALL_CORES)
     named = _named(learned.fit, output, names_from)
+    named = replace(named, diagnostics={**named.diagnostics, "settings": _typed(click.get_current_context())})
     words = {"sensors": sensors_are, "sources": sources_are, "rows": rows_are}
-    noted = {**named.diagnostics, "settings": _typed(click.get_current_context())}
-    named = replace(named, nouns=named.nouns.with_changes(words), diagnostics=noted)
+    if any(word is not None for word in words.values()):
+        named = replace(named, nouns=named.nouns.with_changes(words))
     give_model(named.document(), output, as_json=as_json, force=force)
     if learned.diagnosis.verdict not in ("fits", "open"):
         note(f"warning: {learned.diagnosis.sentences()[0]}")

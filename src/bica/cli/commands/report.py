@@ -11,7 +11,6 @@ from bica.cli.options import (
     force_option,
     json_option,
     output_option,
-    refuse_two_answers,
     weights_option,
     words_options,
 )
@@ -54,7 +53,6 @@ def report(
     to search and sort, the matrix, the network, patterns and pairs as observed and expected, and the noise. It holds
     counts only, never rows, unless --with-rows is given.
     """
-    refuse_two_answers(as_json, output)
     if (model, table) == ("-", "-"):
         raise click.UsageError("MODEL and TABLE cannot both come from standard input; put one in a file.")
     if table is None and (with_rows or times is not None):
@@ -66,7 +64,7 @@ def report(
     from bica.output import check_outputs, write_output
     from bica.report.content import report_of
 
-    check_outputs(force, output)
+    check_outputs(force, output, as_json=as_json)
     fit = Fit.of_document(read_model(model))
     with waiting("writing the report"):
         page = report_of(

@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 import bica.simulate
-from bica.cli.options import force_option, json_option, output_option, read_model, refuse_two_answers, seed_option
+from bica.cli.options import force_option, json_option, output_option, read_model, seed_option
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 
@@ -30,6 +30,7 @@ class NetworkOptions:
     sources: int | None = None
     column_weight: tuple[int, int] | None = None
     probability: tuple[float, float] | None = None
+    reach: tuple[float, float] | None = None
     flip_rate: float | None = None
     false_alarm: float | None = None
     miss: float | None = None
@@ -41,11 +42,13 @@ class NetworkOptions:
         if (self.model is not None) + (self.topology is not None) + random > 1:
             raise click.UsageError("Give one network: --model, --topology, or the settings of a random one.")
         if self.flip_rate is not None and (self.false_alarm is not None or self.miss is not None):
-            raise click.UsageError("Give --flip-rate, or --false-alarm and --miss, not both.")
+            raise click.UsageError("Give --flip-rate, or --false-alarm (--leak) and --miss, not both.")
 
     def build(self, rng: np.random.Generator) -> OrMixture:
         """The network with its noise."""
         given, noise = self._without_noise(rng), self._noise()
+        if self.reach is not None:
+            given = bica.simulate.with_lossy_edges(given, self.reach, rng=rng)
         return given if noise is None else given.with_noise(noise)
 
     def _without_noise(self, rng: np.random.Generator) -> OrMixture:
@@ -72,6 +75,17 @@ class NetworkOptions:
 error_rate = click.FloatRange(0, 1, max_open=True)
 
 
+def reach_range(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[float, float] | None:
+    """The range in ``LOW,HIGH``; one number is both ends."""
+    if text is None:
+        return None
+    try:
+        low, high = map(float, text.split(",") if "," in text else (text, text))
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a range such as 0.5,1") from None
+    return low, high
+
+
 @click.command()
 @output_option("Write the table here: .csv or .parquet, or - for CSV on standard output.", required=True)
 @click.option("--truth", metavar="FILE", help="Write the true model here.")
@@ -83,10 +97,23 @@ error_rate = click.FloatRange(0, 1, max_open=True)
 @click.option("--sources", type=click.IntRange(min=1), metavar="N", help="Sources of a random network.  [default: 10]")
 @click.option("--column-weight", type=(int, int), metavar="LOW HIGH", help="Sensors of each source.  [default: 2 4]")
 @click.option("--probability", type=(float, float), metavar="LOW HIGH", help="Of each source.  [default: 0.05 0.3]")
+@click.option(
+    "--reach",
+    callback=reach_range,
+    metavar="LOW,HIGH",
+    help="Lossy edges: how often an active source switches on each of its sensors.  [default: always]",
+)
 @click.option("--topology", metavar="NAME", help="A fixed network, not a random one: one, two, three or four.")
 @click.option("--model", metavar="MODEL", help="The network and the noise of a model file.")
 @click.option("--flip-rate", type=error_rate, metavar="RATE", help="How often a sensor shows the opposite.")
-@click.option("--false-alarm", type=error_rate, metavar="RATE", help="How often a sensor shows 1 in place of 0.")
+@click.option(
+    "--false-alarm",
+    "--leak",
+    "false_alarm",
+    type=error_rate,
+    metavar="RATE",
+    help="How often a sensor shows 1 in place of 0.",
+)
 @click.option("--miss", type=error_rate, metavar="RATE", help="How often a sensor shows 0 in place of 1.")
 @click.option(
     "--persistence", type=click.FloatRange(min=1), metavar="L", help="Mean number of rows for which a source stays on."
@@ -109,8 +136,6 @@ def simulate(
 
     The network is random unless --topology or --model names one.
     """
-    refuse_two_answers(as_json, output, truth, activity)
-
     import numpy as np
 
     import bica.simulate
@@ -121,7 +146,7 @@ def simulate(
 
     wanted = NetworkOptions(**network)
     check_table_names(output, activity)
-    check_outputs(force, output, truth, activity)
+    check_outputs(force, output, truth, activity, as_json=as_json)
     rng = np.random.default_rng(seed)
     with waiting("drawing rows", compiles=False):
         problem = bica.simulate.simulate(wanted.build(rng), samples, rng, persistence)

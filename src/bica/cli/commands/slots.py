@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bica.cli.options import force_option, json_option, names_between_commas, output_option, refuse_two_answers
+from bica.cli.options import force_option, json_option, names_between_commas, output_option
 
 if TYPE_CHECKING:
     from bica.cli.screens.slots import SlotsSummary
@@ -68,7 +68,6 @@ def slots(events: tuple[str, ...], output: str, force: bool, as_json: bool, **se
     line (CSV, JSON lines, Parquet), or captures (pcap, pcapng), one file per sniffer. They may be larger than memory
     and in any order. Cells of sensors that were down are left empty.
     """
-    refuse_two_answers(as_json, output)
     if settings["one_table"] and settings["channels"]:
         raise click.UsageError("--one-table and --channels exclude each other.")
     if events.count("-") > 1:
@@ -76,14 +75,13 @@ def slots(events: tuple[str, ...], output: str, force: bool, as_json: bool, **se
 
     from bica.cli.screens import waiting
     from bica.cli.screens.slots import show_slots
-    from bica.data.slots.moments import microseconds
-    from bica.data.slots.store import event_store
+    from bica.data.slots.store import event_store, microseconds
     from bica.data.writers import check_table_names
     from bica.output import check_outputs
 
     check_table_names(output)
     length = microseconds(settings["length"])
-    check_outputs(True, output)  # whether the tables themselves exist is checked once the channels are known
+    check_outputs(True, output, as_json=as_json)  # whether the tables exist is checked once the channels are known
     with waiting("making slots"), event_store(settings["timezone"]) as store:
         summary = _made(store, events, output, length, force, settings)
     show_slots(summary, output, as_json=as_json)

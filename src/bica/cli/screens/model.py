@@ -154,8 +154,8 @@ def source_table(document: ModelDocument, places: Sequence[int], *, full: bool) 
     for place in places:
         source = document.sources[place]
         name, sensors = source.name or f"source{place + 1}", [document.sensors[i] for i in source.sensors]
-        cells = [cells[place] for cells in shown.values()]
-        table.add_row(Text(harmless(name)), *cells, sensor_list(sensors, full=full, at_most=at_most))
+        cells, drives = [cells[place] for cells in shown.values()], sensor_list(sensors, full=full, at_most=at_most)
+        table.add_row(Text(harmless(name)), *cells, drives)
     return table
 
 
@@ -207,7 +207,7 @@ def plain_table(first_column: str) -> Table:
 
 def sensor_list(names: Sequence[str], *, full: bool = False, at_most: int = SENSORS_SHOWN) -> Text:
     """The sensors of one source; only the first ones if there are many, unless ``full``."""
-    return Text(folded([harmless(name) for name in names], len(names) if full else at_most))
+    return Text(folded(list(map(harmless, names)), len(names) if full else at_most))
 
 
 def number(value: float) -> str:

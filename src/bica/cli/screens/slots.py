@@ -10,8 +10,7 @@ from rich.text import Text
 
 from bica.cli.screens import Screen, print_json
 from bica.cli.screens.model import plain_table
-from bica.data.slots.moments import in_words, written
-from bica.data.slots.store import EventStore
+from bica.data.slots.store import EventStore, in_words, written
 from bica.data.slots.tables import ONE_TABLE, USED, ClockStep, SlotPlan, TableCounts
 from bica.errors import SettingError
 from bica.text import counted, folded, harmless, told_apart

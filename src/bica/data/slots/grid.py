@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.slots.event_files import EventLog, open_log, unit_inside
-from bica.data.slots.moments import Unit, in_words, microseconds_sql, moment_given, offset_at, written
-from bica.data.slots.store import EventStore
+from bica.data.slots.store import EventStore, Unit, in_words, microseconds_sql, moment_given, offset_at, written
 from bica.data.tables import check_file, kind_of
 from bica.errors import DataError, SettingError
 from bica.text import brief, counted

@@ -1,20 +1,149 @@
-"""Events in a database on disk of our own: order kept, memory bounded, gone afterwards."""
+"""Events in a database on disk of our own: order kept, memory bounded, gone afterwards.
+
+Times of every kind become microseconds since 1970, in the engine's language; lengths of time are as people write them.
+"""
 
 # ruff: noqa: S608 - only our own names enter a query
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.readers.engine import QUIET, Row, ctrl_c_passing, plain
-from bica.data.slots.moments import set_zone
-from bica.errors import DataError
+from bica.data.readers.engine import QUIET, Row, ctrl_c_passing, plain, text_literal
+from bica.errors import DataError, SettingError
 from bica.output import temporary_folder
+from bica.text import brief
+
+MICROSECONDS = {"us": 1, "ms": 1000, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
+LENGTH = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*(us|µs|ms|s|min|h|d|)", re.ASCII)
+LONGEST = 2**62  # microseconds; the engine counts in 64 bits
+
+
+def microseconds(text: str) -> int:
+    """A length of time in microseconds; a bare number is seconds.
+
+    >>> microseconds("500ms"), microseconds("1 min"), microseconds("0.5")
+    (500000, 60000000, 500000)
+    """
+    found = LENGTH.fullmatch(text.strip())
+    if found is None:
+        raise SettingError(
+            f"{brief(text)} is no length of time; write a number and one of us, ms, s, min, h, d, as in 500ms"
+        )
+    number, unit = found.groups()
+    whole, _, fraction = number.partition(".")
+    scale = MICROSECONDS[unit.replace("µ", "u") or "s"]
+    length, rest = divmod(int(whole + fraction) * scale, int(10 ** len(fraction)))
+    if rest or not length:
+        raise SettingError(f"a slot of {text} cannot be; it lasts one microsecond or a whole number of them")
+    if length > LONGEST:
+        raise SettingError(f"a slot of {text} is longer than all of time; write it as in 1d")
+    return length
+
+
+def in_words(length: int) -> str:
+    """Microseconds in the largest unit that divides them.
+
+    >>> in_words(500000), in_words(60000000)
+    ('500 ms', '1 min')
+    """
+    unit = max((unit for unit, scale in MICROSECONDS.items() if length % scale == 0), key=MICROSECONDS.__getitem__)
+    return f"{length // MICROSECONDS[unit]} {unit}"
+
+
+Unit = Literal["s", "ms", "us", "ns"]
+UNITS: tuple[Unit, ...] = ("s", "ms", "us", "ns")
+INTEGER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
+FRACTION = re.compile(r"FLOAT|DOUBLE|DECIMAL\(\d+, ?\d+\)")
+CALENDAR = re.compile(r"DATE|TIMESTAMP(_S|_MS|_NS| WITH TIME ZONE)?")
+A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6}
+
+
+def set_zone(engine: duckdb.DuckDBPyConnection, zone: str) -> None:
+    """From here on, times without a zone of their own are local times of this one."""
+    try:
+        engine.execute(f"SET TimeZone = {text_literal(zone)}")
+    except duckdb.Error:
+        raise SettingError(
+            f"there is no time zone {brief(zone)}; name one as in Europe/Berlin, or UTC, which is the default"
+        ) from None
+
+
+def unit_of_size(largest: float) -> Unit:
+    """The unit of a time that is a number: today is 10 digits of seconds, 13 of milliseconds, and so on.
+
+    >>> unit_of_size(1.7e9), unit_of_size(1.7e12), unit_of_size(86400)
+    ('s', 'ms', 's')
+    """
+    return next((unit for unit, limit in zip(UNITS, (1e11, 1e14, 1e17), strict=False) if largest < limit), "ns")
+
+
+def microseconds_sql(column: str, kind: str, unit: Unit, zone: str = "") -> str:
+    """SQL for the moment in a column of this type, null where there is none to be read."""
+    if kind.startswith("TIMESTAMP") and zone == "UTC":
+        return f"epoch_us({column}::TIMESTAMP)"  # no calendar is needed, which is several times as fast
+    if CALENDAR.fullmatch(kind):
+        return f"epoch_us(TRY_CAST({column} AS TIMESTAMPTZ))"
+    if INTEGER.fullmatch(kind):
+        return _of_integer(column, unit)
+    if FRACTION.fullmatch(kind):
+        return _of_fraction(column, unit)
+    if kind == "VARCHAR":
+        number = _of_integer(f"TRY_CAST({column} AS HUGEINT)", unit) if unit == "ns" else _of_text(column, unit)
+        return f"coalesce(epoch_us(TRY_CAST({column} AS TIMESTAMPTZ)), {number})"
+    raise DataError(f"the times are of type {kind}; they must be timestamps, text or numbers since 1970")
+
+
+def _of_integer(column: str, unit: Unit) -> str:
+    if unit == "ns":
+        return f"TRY_CAST({column} // 1000 AS BIGINT)"
+    return f"TRY_CAST({column}::HUGEINT * {10**6 // A_SECOND[unit]} AS BIGINT)"
+
+
+def _of_fraction(column: str, unit: Unit) -> str:
+    factor = 1e-3 if unit == "ns" else 1e6 / A_SECOND[unit]
+    return f"TRY_CAST(round({column}::DOUBLE * {factor!r}) AS BIGINT)"
+
+
+def _of_text(column: str, unit: Unit) -> str:
+    return _of_fraction(f"TRY_CAST({column} AS DOUBLE)", unit)
+
+
+def moment_given(engine: duckdb.DuckDBPyConnection, text: str, what: str) -> int:
+    """A moment as a person writes it: a date and time, or seconds since 1970."""
+    [(moment,)] = engine.execute(
+        f"SELECT {microseconds_sql('t', 'VARCHAR', 's')} FROM (SELECT $1 AS t)",
+        [text],
+    ).fetchall()
+    if moment is None:
+        raise SettingError(
+            f"{what} {brief(text)} is no time; write it as in 2024-05-01T12:00:00 or 2024-05-01T12:00:00Z"
+        )
+    return int(moment)
+
+
+def written(engine: duckdb.DuckDBPyConnection, moment: int) -> str:
+    """A moment for people and programs: ISO 8601 with the offset of the time zone."""
+    [(local, offset)] = engine.execute(
+        "SELECT strftime(t::TIMESTAMP, '%Y-%m-%dT%H:%M:%S.%f'), extract('timezone' FROM t) "
+        "FROM (SELECT make_timestamptz($1) AS t)",
+        [moment],
+    ).fetchall()
+    sign, minutes = "-" if offset < 0 else "+", abs(int(offset)) // 60
+    return f"{local.rstrip('0').rstrip('.')}{sign}{minutes // 60:02}:{minutes % 60:02}"
+
+
+def offset_at(engine: duckdb.DuckDBPyConnection, moment: int) -> int:
+    """How far the local clock is ahead of UTC at this moment, in microseconds."""
+    [(seconds,)] = engine.execute("SELECT extract('timezone' FROM make_timestamptz($1))", [moment]).fetchall()
+    return int(seconds) * 10**6
+
 
 MEMORY = "1GB"  # what the engine may hold; the rest waits on disk
 

@@ -11,8 +11,7 @@ from bica.errors import LimitError, SettingError
 from bica.estimate.blocks.learner import BlockLearner, Column, Estimate, Pool
 from bica.estimate.blocks.plan import Links, Plan
 from bica.estimate.blocks.rounds import FlipRate, Round, first_flip_rate, learn_blocks
-from bica.estimate.lattice.learn import LATTICE_SENSORS
-from bica.estimate.lattice.surface import lowest_rate
+from bica.estimate.lattice import LATTICE_SENSORS, lowest_rate
 from bica.estimate.noise import PER_SENSOR, TWO_RATES
 from bica.estimate.rows.pool import RowPool, RowTable, as_lists
 from bica.estimate.rows.rounds import RowFit, RowSettings, row_rounds
@@ -22,7 +21,7 @@ from bica.estimate.settings import WORD, Settings, Varying, as_sets
 from bica.model.files import probability_interval
 from bica.model.fit import Fit
 from bica.model.noise import Noise
-from bica.threads import n_threads
+from bica.progress import n_threads
 
 
 def wide_sources(learner: BlockLearner, now: Round, rng: np.random.Generator, n_jobs: int) -> Round:

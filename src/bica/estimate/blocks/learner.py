@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from bica.data.pairs import ColumnBits
 from bica.data.patterns import PatternCounts
 from bica.estimate.blocks.plan import Block, Links
-from bica.estimate.errors import covariance_of
-from bica.estimate.lattice.surface import Cells
+from bica.estimate.lattice import Cells
+from bica.estimate.whole import covariance_of
 from bica.kernels.lattice.block_climb import BlockRows, climb, profiled_flip_rate
 from bica.kernels.lattice.block_search import BlockChannel, SetRules, search_block
 from bica.kernels.lattice.channel import channel_matrices

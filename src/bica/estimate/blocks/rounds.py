@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 from bica.data.patterns import PatternCounts
 from bica.estimate.blocks.learner import BlockLearner, Column, Estimate, LearnedBlock, Pool
 from bica.estimate.blocks.plan import LARGEST, WHOLE, Block, Links, Plan
-from bica.estimate.errors import standard_errors
-from bica.estimate.lattice.surface import HIGHEST, Cells, NoiseShape, Surface
+from bica.estimate.lattice import HIGHEST, Cells, NoiseShape, Surface
 from bica.estimate.score import Scale, cost_by_size
 from bica.estimate.search import BY_SLOPE, SearchTask, SourceSearch, Start
-from bica.estimate.whole import FIRST_FLIP_RATE
+from bica.estimate.whole import FIRST_FLIP_RATE, standard_errors
 from bica.model.noise import Noise
-from bica.progress import tracked
-from bica.threads import in_threads
+from bica.progress import in_threads, tracked
 
 N_BLOCKS = 4  # that suggest a first flip rate
 SENSORS = 8  # in such a block; fewer reveal little about the noise

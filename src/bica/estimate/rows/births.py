@@ -23,7 +23,7 @@ from bica.estimate.rows.pool import (
 from bica.kernels.bits import Words, pack_sparse, packed, unpacked
 from bica.kernels.rows.births import accept_columns, closure_areas, find_seeds, grow_columns
 from bica.kernels.rows.lists import Lists, turned
-from bica.threads import in_threads
+from bica.progress import in_threads
 
 FEW_ROWS = 400  # distinct rows up to which all their intersections are tried
 MOST_CLOSURES = 20_000  # intersections kept, those of the largest area

@@ -12,7 +12,7 @@ from bica.kernels.rows.decoding import Activity, decode_rows
 from bica.kernels.rows.gains import Coverage, Sources, cover_rows, gain_of_rows
 from bica.kernels.rows.lists import Lists, spliced, turned
 from bica.model.noise import Noise
-from bica.threads import in_threads
+from bica.progress import in_threads
 
 LEAST, MOST = 1e-5, 0.3  # bounds of error rates: if a cell could not err, a single 0 would rule a source out
 HOPELESS_ZEROS, HOPELESS_NATS = 2.5, 3.0  # hopeless: a gain below 2.5 times the weight of a 0, minus 3 nats

@@ -20,8 +20,7 @@ from bica.estimate.rows.pool import (
     as_lists,
     two_part_code,
 )
-from bica.estimate.rows.pruning import pruned
-from bica.estimate.rows.repair import repaired
+from bica.estimate.rows.repair import pruned, repaired
 from bica.estimate.rows.soft import SoftRefit, soft_refit
 from bica.kernels.rows.votes import vote_columns
 from bica.model.noise import Noise

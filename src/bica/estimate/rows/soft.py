@@ -16,8 +16,7 @@ from bica.kernels.rows.decoding import Activity
 from bica.kernels.rows.gains import Sources
 from bica.kernels.rows.lists import Lists
 from bica.kernels.rows.sampling import Sweep, sweep_rows
-from bica.progress import tracked
-from bica.threads import in_threads
+from bica.progress import in_threads, tracked
 
 FURTHER = 8.0  # nats: how much less a candidate source may gain than in decoding
 ROWS_PER_PART = 2048  # work for one thread at a time

@@ -1,19 +1,161 @@
-"""Learning sources from consecutive slots, starting from a model learned from the rows without their order."""
+"""Learning sources from consecutive slots, starting from a model learned from the rows without their order.
+
+The search drops sources that do not pay and adds those that pay, until neither helps.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import MISSING
 from bica.data.rows import Rows
-from bica.estimate.temporal.search import FIRST_STAY, Bounds, TimeSearch
-from bica.estimate.temporal.state import MOST, NEVER_ZERO, ChainedSources, TemporalState
+from bica.estimate.score import cost_by_size
+from bica.estimate.temporal.state import MOST, NEVER_ZERO, ChainedSources, TemporalState, Trial, source_of
 from bica.kernels.bits import Words
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture, in_order
+from bica.progress import in_threads, report
+
+Column = NDArray[np.bool_]
+
+
+def candidates(mixing: NDArray[np.bool_]) -> list[Column]:
+    """Columns to try: single sensors, pairs, present columns with one sensor more or less, and combinations of two.
+
+    The order depends on the columns alone. There are at most some m² / 2 + m n + 2 n² for m sensors and n sources.
+
+    >>> mixing = np.array([[1, 1, 0], [0, 1, 1]], dtype=bool).T  # the sources {0, 1} and {1, 2}
+    >>> [np.flatnonzero(column).tolist() for column in candidates(mixing)]
+    [[0], [1], [2], [0, 2], [0, 1, 2]]
+    """
+    one = np.eye(len(mixing), dtype=bool)
+    columns = [*one, *(one[i] | one[k] for i, k in combinations(range(len(mixing)), 2))]
+    for column in mixing.T:
+        columns += [column ^ sensor for sensor in one]
+    for left, right in combinations(mixing.T, 2):
+        columns += [left | right, left & right, left & ~right, right & ~left]
+    present = {column.tobytes() for column in mixing.T}
+    distinct = {column.tobytes(): column for column in columns if column.any()}
+    return [column for name, column in distinct.items() if name not in present]
+
+
+FIRST_PROBABILITY, FIRST_STAY = 0.01, 3.0  # of a candidate, the stay in slots; both are fitted if it looks promising
+GLANCE, LOOK = 4, 6  # neighbours whose courses are summed over, at first sight and in a closer look
+PROMISING, MARGIN = 6, 20.0  # candidates that get a closer look, and how many nats they may fall short of their cost
+STEPS = 5  # of expectation and maximisation for a promising candidate
+MOST_ROUNDS = 30
+LEAST_SLOTS = 2  # so that the log of the slots is positive
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounds:
+    """What the user knows: sources that stay, and sets of sensors that no new source may contain."""
+
+    kept: tuple[Column, ...] = ()
+    forbidden: tuple[Column, ...] = ()
+
+    def keeps(self, column: Column) -> bool:
+        """Whether this source may not be dropped."""
+        return any(np.array_equal(column, known) for known in self.kept)
+
+    def allows(self, column: Column) -> bool:
+        """Whether this source may be added."""
+        return not any((column | ~together).all() for together in self.forbidden)
+
+
+GainedSource = tuple[float, ChainedSources]  # what a source gains beyond its cost, and the source
+
+
+class TimeSearch:
+    """A search that exchanges sources until the penalised likelihood of all slots rises no more.
+
+    Each source is judged with its nearest neighbours: their courses are summed over, all others keep theirs.
+    """
+
+    def __init__(self, state: TemporalState, bounds: Bounds, n_jobs: int | None = None) -> None:
+        self.state, self._bounds, self._n_jobs = state, bounds, n_jobs
+        self.converged, self.interrupted = False, False
+        self._added: set[bytes] = set()
+        self._refused: set[bytes] = set()  # added and dropped before: two mistakes could alternate for ever
+        n_slots, n_sensors = state.cells.shape
+        # here a source has two numbers, how often it is on and for how long; the usual cost is for one
+        self._cost = cost_by_size(n_sensors, n_slots, n_sensors) + 0.5 * np.log(max(n_slots, LEAST_SLOTS))
+
+    def run(self) -> None:
+        """Search until nothing changes; Ctrl-C keeps the sources found so far."""
+        try:
+            self.converged = self._rounds()
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+    def _rounds(self) -> bool:
+        self.state.settle()
+        for turn in range(MOST_ROUNDS):
+            report("sources in time", turn, None)
+            dropped = self._drop_all()
+            if not self._add() and not dropped:
+                return True
+        return False
+
+    def _drop_all(self) -> bool:
+        """Drop the source that gains least, as long as it does not pay; return whether any was dropped."""
+        dropped = False
+        while self.state.sources.n_sources:
+            gains = list(in_threads(self._gain_of_present, range(self.state.sources.n_sources), self._n_jobs))
+            worst = int(np.argmin(gains))
+            if gains[worst] > 0:
+                break
+            self._refused |= self._added & {self.state.sources.mixing[:, worst].tobytes()}
+            self.state.drop(worst)
+            dropped = True
+        return dropped
+
+    def _gain(self, trial: Trial) -> float:
+        """What the source on trial gains beyond its cost."""
+        return trial.gain() - float(self._cost[trial.source.mixing.sum()])
+
+    def _gain_of_present(self, place: int) -> float:
+        source = self.state.sources.pick(np.array([place]))
+        if self._bounds.keeps(source.mixing[:, 0]):
+            return np.inf
+        return self._gain(self.state.trial(source, LOOK, instead_of=place))
+
+    def _glance(self, column: Column) -> float:
+        return self._gain(self.state.trial(self._first(column), GLANCE))
+
+    def _look(self, column: Column) -> GainedSource:
+        source = self.state.trial(self._first(column), GLANCE).refined(STEPS).source
+        return self._gain(self.state.trial(source, LOOK)), source
+
+    def _first(self, column: Column) -> ChainedSources:
+        """A candidate with a first guess of its numbers: it stays on about as long as other sources do."""
+        stays = self.state.sources.stay
+        return source_of(column, FIRST_PROBABILITY, float(np.median(stays)) if stays.size else FIRST_STAY)
+
+    def _add(self) -> bool:
+        """Add the candidates that gain most and have no sensors in common; return whether any was added."""
+        columns = [
+            column
+            for column in candidates(self.state.sources.mixing)
+            if column.tobytes() not in self._refused and self._bounds.allows(column)
+        ]
+        glances = list(in_threads(self._glance, columns, self._n_jobs))
+        best = [k for k in np.argsort(-np.array(glances), kind="stable")[:PROMISING] if glances[k] > -MARGIN]
+        found = list(in_threads(self._look, [columns[k] for k in best], self._n_jobs))
+        taken = np.zeros(len(self.state.sources.mixing), bool)
+        added = False
+        for gain, source in sorted(found, key=lambda pair: -pair[0]):
+            if gain > 0 and not (taken & source.mixing[:, 0]).any():
+                taken |= source.mixing[:, 0]
+                self._added.add(source.mixing[:, 0].tobytes())
+                self.state.add(source, LOOK)
+                added = True
+        return added
+
 
 SLOTS_OF_STAYS = 4096  # the first ones, enough for a rough mean stay
 ROUNDING = 1e-9  # a probability of 0.9 needs stays of 9 slots, although 1 - 0.9 is a little below 0.1

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from bica.estimate.lattice.surface import NoiseShape, Surface
+from bica.estimate.lattice import NoiseShape, Surface
 from bica.model.noise import Noise
-from tests.estimate.lattice.surfaces import cells_of, problems, slope_by_differences
+from tests.estimate.surfaces import cells_of, problems, slope_by_differences
 from tests.reference import slow_likelihood
 
 # Central differences of step 1e-6 where every chance is at least 1e-4: the step changes a chance by 1 %, so that the

@@ -1,11 +1,33 @@
+"""The pictures of both applications draw what the values say."""
+
 import numpy as np
 import pytest
 
 pytest.importorskip("altair")
 
 from bica.experiments.spectrum_results import spectrum_errors_chart
+from bica.report.applications import FoundUser, MonitoringPicture, SpectrumMap, monitoring_chart, spectrum_map_chart
 from bica.report.pictures import picture_bytes
-from bica.report.spectrum_map import FoundUser, SpectrumMap, spectrum_map_chart
+from tests.report.test_figures import drawn as drawn_in
+from tests.report.test_figures import spec
+
+PICTURE = MonitoringPicture(
+    ["a", "b\x1b"], ["1", "6"], [[0.2, 0.5], [0.0, 0.1]], [1, -1], {"exact": 0.5, "max": 0.4}, 0.55
+)
+
+
+def test_cells_dots_and_bars_are_those_of_the_values():
+    chart = spec(monitoring_chart(PICTURE))
+    assert drawn_in(chart, "line", "column", "worth") == [("a", "1", 0.2), ("a", "6", 0.5), ("b\\x1b", "6", 0.1)]
+    dots = chart["hconcat"][0]["layer"][-1]["data"]["values"]
+    assert dots == [{"line": "a", "column": "6"}]
+    assert drawn_in(chart, "line", "value") == [("exact", 0.5), ("max", 0.4), ("upper bound", 0.55)]
+
+
+@pytest.mark.parametrize("picture", [PICTURE, MonitoringPicture([], [], [], [], {}, 0.0)])
+def test_it_can_be_written(picture):
+    assert picture_bytes(monitoring_chart(picture), ".png").startswith(b"\x89PNG")
+
 
 USERS = [FoundUser("a", (100.0, 100.0), 30.0, 0.02), FoundUser("b\x1b", (300.0, 200.0), 60.0, 0.1)]
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.data.captures import packets as pieces
-from bica.data.captures.packets import CaptureState
-from bica.data.captures.read import add_capture, read_capture
+from bica.data import captures as pieces
+from bica.data.captures import CaptureState, add_capture, read_capture
 from bica.data.slots.store import event_store
 from bica.errors import DataError
 from bica.kernels.captures import radiotap_fields

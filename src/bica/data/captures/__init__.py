@@ -1,1 +1,0 @@
-"""Packet captures: pcap and pcapng, read as streams, also where they are damaged."""

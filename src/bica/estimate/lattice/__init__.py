@@ -1,1 +1,0 @@
-"""Learning from the exact likelihood of all sensors at once, for up to 20 of them."""
