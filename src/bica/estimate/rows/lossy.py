@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from bica.errors import LimitError
@@ -14,8 +12,7 @@ from bica.estimate.rows.lossy_state import LossyState, LossyTable, burnt_in, swe
 from bica.estimate.rows.pool import RowTable
 from bica.estimate.settings import Settings, Varying
 from bica.model.noise import Noise
-from bica.progress import report, tracked
-from bica.threads import n_threads
+from bica.progress import n_threads, report
 
 
 def learn_lossy_rows(table: Varying, settings: Settings, rng: np.random.Generator) -> LossyFit:
@@ -115,17 +112,45 @@ class LossyRounds:
 
     def _settled(self, state: LossyState) -> LossyState:
         """The state after rounds that end when nothing changes, or when the score has not risen for a while."""
-        highest, n_idle, settled = -np.inf, 0, False
+        highest, n_idle, calm = -np.inf, 0, False
         for _ in range(MOST_ROUNDS):
-            before = state
-            state = self._round(state)
-            if state is before:
-                if settled or not state.size:
-                    break
-                state = self._noted(sweeps(state, TO_SETTLE, self.rng).pruned(STRICT))
-            settled = state is before or not settled and self._is_idle(before, state)
+            after = self._round(state)
+            if after is state and calm:
+                return state
+            calm = after is state
+            state = self._noted(self._swept(state, TO_SETTLE, STRICT) if calm else after)
             n_idle = 0 if state.score > highest + RISE else n_idle + 1
             highest = max(highest, state.score)
             if n_idle >= WITHOUT_RISE:
                 break
+        return self.best or state
+
+    def _round(self, state: LossyState) -> LossyState:
+        """Births, splits and merges, with sweeps after each; the state itself if none happened."""
+        more = births(state, first=not state.size)
+        if more is not state:
+            state = self._swept(self._swept(more, AFTER_BIRTHS, LENIENT), AFTER_MOVES, USUAL)
+        split = splits(state)
+        if split is not state:
+            state = self._swept(split, AFTER_BIRTHS, USUAL)
+        merged = merges(state)
+        return state if merged is state else self._swept(merged, AFTER_MOVES, USUAL)
+
+    def _swept(self, state: LossyState, n_sweeps: int, share: float) -> LossyState:
+        """The state after sweeps, without the edges that are worth less than this share of the bar."""
+        state = sweeps(state, n_sweeps, self.rng).pruned(share)
+        report("sources", state.size, None)
         return state
+
+    def _noted(self, state: LossyState) -> LossyState:
+        """The same state; the best on the present table is remembered."""
+        if self.best is None or self.best.table is not state.table or state.score > self.best.score:
+            self.best = state
+        return state
+
+    def _refitted(self, state: LossyState, min_probability: float) -> LossyState:
+        """The last edges dropped, rare sources as well, and the numbers averaged over sweeps."""
+        state = self.best = self._swept(state, LAST_SWEEPS, STRICT)
+        state = state.kept(np.flatnonzero(state.probability >= min_probability))
+        state = sweeps(state, AFTER_BIRTHS, self.rng, opens=False, most_reach=LAST_REACH)
+        return sweeps(state, AVERAGED, self.rng, remembered=1.0, opens=False, most_reach=LAST_REACH)

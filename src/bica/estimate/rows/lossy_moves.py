@@ -19,7 +19,7 @@ from bica.kernels.rows.lists import Lists
 from bica.kernels.rows.lossy import TRIAL_FAIL
 from bica.kernels.rows.lossy_local import MOST_FREQUENT, RAREST, Local, fit_one, fit_two, local_rows, put_in, take_out
 from bica.kernels.rows.lossy_seeds import count_absent, left_together, profile_of
-from bica.threads import in_threads
+from bica.progress import in_threads
 
 Places = NDArray[np.int64]
 PRIOR_COUNT = 0.25  # keeps the spread of a small count above 0

@@ -19,7 +19,7 @@ from bica.kernels.rows.lossy import (
     sweep_lossy,
 )
 from bica.kernels.rows.lossy_local import MOST_FREQUENT, MOST_REACH, RAREST
-from bica.threads import in_threads
+from bica.progress import in_threads
 
 ROWS_PER_PART, SOURCES_PER_PART = 2048, 16  # work for one thread at a time
 LEAST_LEAK, MOST_LEAK = 1e-4, 0.9
@@ -40,9 +40,10 @@ class LossyTable:
     usual: Numbers  # (n_sensors,), the share of ones among the cells observed
     observed: Numbers  # (n_sensors,), the weight of the rows in which each sensor was observed
     n_jobs: int
+    forbidden: tuple[NDArray[np.int64], ...]  # sets of sensors that no source reaches together
 
     @classmethod
-    def of(cls, table: RowTable, n_jobs: int = 1) -> LossyTable:
+    def of(cls, table: RowTable, n_jobs: int = 1, forbidden: tuple[NDArray[np.int64], ...] = ()) -> LossyTable:
         """The table with ones and gaps in one list."""
         n_ones, n_gaps = np.diff(table.cells.ones.start), np.diff(table.cells.gaps.start)
         row = np.concatenate([np.repeat(table.rows, n_ones), np.repeat(table.rows, n_gaps)])
@@ -57,7 +58,7 @@ class LossyTable:
         usual = table.ones() / np.maximum(observed, 1.0)
         place_of = np.argsort(lists.items, kind="stable")
         rows_of = turned(lists, table.n_sensors)
-        return cls(table.n_sensors, table.n_samples, cells, rows_of, place_of, usual, observed, n_jobs)
+        return cls(table.n_sensors, table.n_samples, cells, rows_of, place_of, usual, observed, n_jobs, forbidden)
 
     @property
     def rows(self) -> NDArray[np.int64]:
@@ -190,6 +191,9 @@ class LossyState:
     def pruned(self, share: float) -> LossyState:
         """Without the edges that are worth less than this share of the bar, and sources that have no two edges left."""
         reach = np.where(self.worth < share * self.table.bar, 0.0, self.reach)
+        for together in self.table.forbidden:
+            broken = np.flatnonzero((reach[:, together] > 0).all(axis=1))
+            reach[broken, together[self.worth[np.ix_(broken, together)].argmin(axis=1)]] = 0.0
         kept = ((reach > 0).sum(axis=1) >= 2) & (self.n_on >= FEW_ON)
         return replace(self, reach=reach).kept(np.flatnonzero(kept))
 
