@@ -31,7 +31,9 @@ Ints = NDArray[np.int32]
 Places = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 LEAST_LOG_ODDS = -8.0  # a source whose upper bound is below is not drawn: one in 3000 rows
-LARGE = 1e200  # a product of ratios is turned into its logarithm before it overflows
+LARGE, SMALL = 1e200, 1e100  # products are turned into logarithms before they leave the range of numbers
+MOST_LOG_ODDS = 500.0
+CERTAIN = 1e5  # odds beyond which a draw has no entropy to speak of
 TRIAL_FAIL = 0.75  # of an edge that is not there yet, to see what it would be worth
 PLACE, SOURCE, ON = range(3)
 
@@ -111,20 +113,25 @@ def _list_edges(
 
 
 @compiled
-def _log_odds(begin: int, end: int, is_on: bool, cell: Places, passes: Numbers, quiet: Numbers) -> float:
-    """What the cells of a candidate say for it, given all other sources that are on."""
-    total, ratio = 0.0, 1.0
+def _odds(
+    begin: int, end: int, is_on: bool, silent: float, odds: float, cell: Places, passes: Numbers, quiet: Numbers
+) -> float:
+    """The odds of a candidate, given all other sources that are on, from its odds in a row without ones.
+
+    They are a ratio of products, without logarithms unless these would leave the range of numbers.
+    """
+    total, above, below = 0.0, 1.0, 1.0
     for k in range(begin, end):
         now = quiet[cell[k]]
-        if is_on:
-            without = now / passes[k]
-            ratio *= (1.0 - now) / ((1.0 - without) * passes[k])
-        else:
-            ratio *= (1.0 - now * passes[k]) / ((1.0 - now) * passes[k])
-        if ratio > LARGE:
-            total += np.log(ratio)
-            ratio = 1.0
-    return total + np.log(ratio)
+        without = now / passes[k] if is_on else now
+        above *= 1.0 - without * passes[k]
+        below *= (1.0 - without) * passes[k]
+        if below < 1.0 / LARGE:
+            total += np.log(above / below)
+            above, below = 1.0, 1.0
+    if total == 0.0 and odds > 1.0 / SMALL:
+        return odds * above / below
+    return np.exp(min(silent + total + np.log(above / below), MOST_LOG_ODDS))
 
 
 @compiled
@@ -164,7 +171,7 @@ def sweep_lossy(
     first, cell, passes = np.zeros(silent.size + 2, np.int64), np.empty(64, np.int64), np.empty(64)
     expected, looked_at = np.zeros(silent.size), np.zeros(silent.size)
     start, active, size = np.zeros(rows.size + 1, np.int64), np.empty(ROOM_PER_ROW * (rows.size + 1), np.int32), 0
-    log_joint, entropy = 0.0, 0.0
+    log_joint, entropy, odds_of = 0.0, 0.0, np.exp(silent)
     for k in range(rows.size):
         row, weight = rows[k], cells.weights[rows[k]]
         begin, end = cell_starts[row], cell_starts[row + 1]
@@ -186,13 +193,12 @@ def sweep_lossy(
             active = np.append(active, np.empty(active.size + n, np.int32))
         for b in range(n):
             source, is_on = slot[SOURCE, b], slot[ON, b] == 1
-            value = silent[source] + _log_odds(first[b], first[b + 1], is_on, cell, passes, quiet)
-            probability = 1.0 / (1.0 + np.exp(-value))
+            odds = _odds(first[b], first[b + 1], is_on, silent[source], odds_of[source], cell, passes, quiet)
+            probability = odds / (1.0 + odds)
             expected[source] += weight * probability
             looked_at[source] += weight
-            # entropy of a draw of log odds v and probability p: log(1 + e^v) - p v
-            if abs(value) < 30.0:
-                entropy += weight * (np.log1p(np.exp(-abs(value))) + max(value, 0.0) - probability * value)
+            if 1.0 / CERTAIN < odds < CERTAIN:
+                entropy += weight * (np.log1p(odds) - probability * np.log(odds))
             if (uniform(stream, b) < probability) != is_on:
                 _flip(first[b], first[b + 1], is_on, cell, passes, quiet)
                 slot[ON, b] = 1 - slot[ON, b]

@@ -108,14 +108,15 @@ def put_in(local: Local, is_on: NDArray[np.bool_], reach: Numbers, quiet: Number
 @compiled
 def _log_ratio(begin: int, end: int, silent: float, sensor: Ints, quiet: Numbers, fail: Numbers) -> float:
     """The log of a row's likelihood ratio; ``silent`` is that of a row without ones."""
-    total, ratio = silent, 1.0
+    total, above, below = silent, 1.0, 1.0
     for at in range(begin, end):
         f = fail[sensor[at]]
-        ratio *= (1.0 - quiet[at] * f) / ((1.0 - quiet[at]) * f)
-        if ratio > LARGE:
-            total += np.log(ratio)
-            ratio = 1.0
-    return min(total + np.log(ratio), MOST_LOG)
+        above *= 1.0 - quiet[at] * f
+        below *= (1.0 - quiet[at]) * f
+        if below < 1.0 / LARGE:
+            total += np.log(above / below)
+            above, below = 1.0, 1.0
+    return min(total + np.log(above / below), MOST_LOG)
 
 
 @compiled
