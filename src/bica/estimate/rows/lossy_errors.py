@@ -99,9 +99,7 @@ def _leak_information(state: LossyState, draws: Draws) -> Numbers:
     return np.maximum(zeros + table.by_sensor(products), 1.0) / (1.0 - state.leak) ** 2
 
 
-def _variances(
-    state: LossyState, source: int, draws: Draws, known_leak: Numbers
-) -> tuple[NDArray[np.int64], Numbers]:
+def _variances(state: LossyState, source: int, draws: Draws, known_leak: Numbers) -> tuple[NDArray[np.int64], Numbers]:
     """The support of a source, and the variances of its probability, its reach and the leaks there: (1 + 2k,).
 
     NaN are the reach of a pair, which its rows do not determine, and a leak at its bound.
@@ -109,7 +107,9 @@ def _variances(
     support = np.flatnonzero(state.reach[source])
     k, is_bound = support.size, state.reach[source, support] > 1.0 - AT_BOUND
     moves = np.concatenate([[True], ~is_bound, state.leak[support] > 2 * LEAST_LEAK])
-    known, information = (matrix[np.ix_(moves, moves)] for matrix in _information(state, source, support, draws, known_leak))
+    known, information = (
+        matrix[np.ix_(moves, moves)] for matrix in _information(state, source, support, draws, known_leak)
+    )
     variance = np.full(1 + 2 * k, np.nan)
     variance[moves] = np.diag(_inverse(known, information))
     if k > PAIR:

@@ -72,9 +72,7 @@ class Bench:
     def one(self, local: Local, support: Places, probability: float, reach: Numbers, n_steps: int) -> Guess:
         """One source after so many EM steps."""
         reach, posterior, worth = reach.copy(), np.empty(local.rows.size), np.empty(support.size)
-        gain, probability, n_on = fit_one(
-            local, self.table.n_samples, probability, reach, n_steps, posterior, worth
-        )
+        gain, probability, n_on = fit_one(local, self.table.n_samples, probability, reach, n_steps, posterior, worth)
         return Guess(gain, probability, n_on, support, reach, worth, local, posterior)
 
     def place(
@@ -91,7 +89,10 @@ class Bench:
         return [Placed(float(p), q, local.rows[on]) for p, q, on in zip(probability, every, is_on, strict=True)]
 
 
-SURPRISE, FIRST_SURPRISE = 5.0, 6.0  # standard deviations above what independent leaks give: a pair this frequent is a seed
+SURPRISE, FIRST_SURPRISE = (
+    5.0,
+    6.0,
+)  # standard deviations above what independent leaks give: a pair this frequent is a seed
 PARTNERS = 6  # of each sensor that make seeds with it
 MOST_SEEDS = 4000
 ENRICHED, EXCESS = 2.5, 0.1  # standard deviations, and share of the rows, by which a sensor of a new source stands out
@@ -112,7 +113,9 @@ def births(state: LossyState, *, first: bool) -> LossyState:
             continue
         n_edges = np.count_nonzero(guess.reach)
         if guess.gain > 0.5 * np.log(table.n_samples) + np.log(table.n_sensors) + 0.5 * n_edges * bar:
-            found += bench.place(guess.local, guess.support, np.array([guess.probability]), guess.reach[None], guess.posterior[None])
+            found += bench.place(
+                guess.local, guess.support, np.array([guess.probability]), guess.reach[None], guess.posterior[None]
+            )
     return state.revised({}, found, []) if found else state
 
 

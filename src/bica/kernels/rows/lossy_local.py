@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from bica.kernels.compiled import compiled
 from bica.kernels.rows.lists import Lists
-from bica.kernels.rows.lossy import LARGE, TRIAL_FAIL, Ints, LossyCells, Numbers, Places
+from bica.kernels.rows.lossy import LARGE, Ints, Numbers, Places
 
 MOST_REACH = 0.98  # while searching: an edge that never failed yet may fail once
 LEAST_REACH = 0.02  # an edge below is no edge
