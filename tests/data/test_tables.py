@@ -7,7 +7,7 @@ import scipy.io
 import scipy.sparse
 
 from bica.data.patterns import PatternCounts
-from bica.errors import DataError
+from bica.errors import ColumnWarning, DataError
 from bica.progress import listening
 from tests.reference import slow_patterns
 
@@ -73,14 +73,13 @@ class TestParquet:
     @pytest.mark.parametrize("values", [["a"], [[1]], [{"x": 1, "y": 0}], [b"1"]])
     def test_columns_that_cannot_hold_0_and_1_are_refused_by_name_and_type(self, path, values):
         pa.parquet.write_table(pa.table({"fine": [1], "odd": values}), path)
-        refused(path, "column 'odd' holds .*, not 0 and 1; leave it out or turn it into numbers")
+        refused(path, "column 'odd' holds .*, not 0 and 1; leave it out with `drop`, or turn")
 
     @pytest.mark.parametrize("index", [[5, 6], ["u", "v"]])
-    def test_an_index_that_pandas_wrote_is_called_so(self, path, index):
+    def test_an_index_that_pandas_wrote_is_left_out(self, path, index):
         pd.DataFrame({"a": [1, 0]}, index=index).to_parquet(path)
-        refused(
-            path, "'__index_level_0__' holds .*this looks like the row index that pandas writes; leave the column out"
-        )
+        with pytest.warns(ColumnWarning, match="'__index_level_0__' is left out: it is the row index that pandas"):
+            assert PatternCounts.of(path).sensors == ("a",)
 
     def test_names_that_differ_by_case_only_are_kept(self, path):
         pa.parquet.write_table(pa.table({"a": [1], "A": [0]}), path)

@@ -88,7 +88,9 @@ def test_where_one_flip_rate_is_right_nothing_changes(seed, flip_rate):
     rng = np.random.default_rng(seed)
     truth = random_network(10, 10, rng=rng, noise=Noise.flips(flip_rate))
     rows = truth.sample(1000, rng)
-    assert learned(rows).document() == learned(rows, noise="estimate").document()
+    plain = learned(rows, noise="estimate")
+    assert learned(rows, edges="sure").document() == plain.document()
+    assert learned(rows).model == plain.model
 
 
 def search_of(rows):

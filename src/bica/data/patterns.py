@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import WEIGHT_LIMIT, Binarize, Chunk, checked_names
+from bica.data.chunks import WEIGHT_LIMIT, Binarize, Chunk, Reading, checked_names
 from bica.data.tables import open_table
 from bica.errors import DataError, LimitError
 from bica.kernels.bits import (
@@ -182,23 +182,25 @@ class PatternCounts:
         sensors: Sequence[str] | None = None,
         sample_weight: Any = None,
         binarize: Binarize = None,
+        **reading: Unpack[Reading],
     ) -> PatternCounts:
         """Count the rows of an array, a data frame, a sparse matrix, a DuckDB relation or a file.
 
         A cell is 0, 1 or missing (NaN, null, masked, empty). ``sensors`` names the columns; ``binarize`` makes 1 of
         numbers above a threshold, in all columns or, as a mapping, in some; ``sample_weight`` is one weight per row, or
-        the name of the column of a frame, a relation or a file that holds them. Files larger than memory are fine:
-        memory goes with the number of distinct rows. Time is linear in the number of cells.
+        the name of the column of a frame, a relation or a file that holds them. ``drop``, ``columns``, ``id`` and
+        ``time`` say which columns are no sensors, as in ``open_table``. Files larger than memory are fine: memory goes
+        with the number of distinct rows. Time is linear in the number of cells.
 
         >>> PatternCounts.of([[0.2, 7], [0.9, 3]], binarize=0.5, sensors=["a", "b"]).rows()
         array([[False,  True],
                [ True,  True]])
         """
         if isinstance(x, PatternCounts):
-            if not (sensors is None and sample_weight is None and binarize is None):
+            if not (sensors is None and sample_weight is None and binarize is None and not reading):
                 raise DataError("these rows are counted already: names, weights and thresholds come before that")
             return x
-        table = open_table(x, sensors=sensors, sample_weight=sample_weight, binarize=binarize)
+        table = open_table(x, sensors=sensors, sample_weight=sample_weight, binarize=binarize, **reading)
         counts = cls.of_chunks(tracked(table.distinct(), "reading the table"), table.sensors)
         if not counts.weights.size:
             raise DataError("the table has no rows, or their weights are all zero, so there is nothing to learn from")

@@ -5,25 +5,27 @@ import secrets
 import shutil
 import sys
 import tempfile
+import warnings
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import duckdb
 import narwhals as nw
 from narwhals.exceptions import DuplicateError
 
-from bica.data.chunks import Binarize, Chunk, Options, Table
-from bica.data.readers.arrays import matrix_table, table_of_matrix
+from bica.data.chunks import Binarize, Chunk, Columns, Options, Reading, Table
+from bica.data.readers.arrays import ArrayTable, SparseTable, matrix_table, table_of_matrix
 from bica.data.readers.csv import CsvParser, layout_of
 from bica.data.readers.engine import SUFFIXES, Compression, LinesTable, TextLines, check_whole, longest_line
-from bica.data.readers.frames import FrameTable, LazyTable, check_lazy_types
-from bica.data.readers.json import JsonParser, keys_of
-from bica.data.readers.relations import ParquetFile, Relation, RelationTable, check_types
-from bica.errors import DataError, LimitError, OutputError
+from bica.data.readers.frames import FrameTable, LazyTable, check_lazy_types, looks_of_frame, looks_of_schema
+from bica.data.readers.json import JsonParser, keys_of, looks_of_keys
+from bica.data.readers.relations import ParquetFile, Relation, RelationTable, relation_table
+from bica.data.roles import ColumnLook, looks_of
+from bica.errors import BicaError, ColumnWarning, DataError, LimitError, OutputError
 from bica.output import begin_passing, end_passing
 
 Kind = Literal["csv", "jsonl", "parquet", "npy", "npz", "mtx"]
@@ -81,7 +83,7 @@ def open_kind(path: Path, kind: Kind, compression: Compression, options: Options
         return matrix_table(path, kind, options)
     if kind == "parquet":
         file = ParquetFile(path)
-        return RelationTable(file, options.columns(file.names(), unread="a file"))
+        return relation_table(file, *file.columns(), options, "a file")
     if compression != "none":
         check_whole(path, compression)
     return _csv_table(path, compression, options) if kind == "csv" else _json_table(path, compression, options)
@@ -89,7 +91,7 @@ def open_kind(path: Path, kind: Kind, compression: Compression, options: Options
 
 def _csv_table(path: Path, compression: Compression, options: Options) -> Table:
     layout = layout_of(TextLines(path, compression).first_lines(), path)
-    columns = options.columns(layout.names, unread="a file")
+    columns = options.columns(layout.names, "a file", layout.looks)
     longest = max(layout.header_bytes, longest_line(len(layout.names)))
     lines = TextLines(path, compression, layout.n_header_lines, longest)
     return LinesTable(lines, CsvParser(layout.names, layout.delimiter), columns)
@@ -97,7 +99,7 @@ def _csv_table(path: Path, compression: Compression, options: Options) -> Table:
 
 def _json_table(path: Path, compression: Compression, options: Options) -> Table:
     keys = keys_of(TextLines(path, compression))
-    columns = options.columns(keys, unread="a file")
+    columns = options.columns(keys, "a file", looks_of_keys(TextLines(path, compression), keys))
     longest = longest_line(len(keys), sum(6 * len(key) for key in keys))  # a letter takes at most six as an escape
     lines = TextLines(path, compression, longest=longest)
     return LinesTable(lines, JsonParser({key: i for i, key in enumerate(keys)}), columns)
@@ -118,6 +120,11 @@ class SpooledTable:
 
     table: Table
     path: Path
+
+    @property
+    def columns(self) -> Columns:
+        """What its columns are."""
+        return self.table.columns
 
     @property
     def sensors(self) -> tuple[str, ...]:
@@ -165,7 +172,8 @@ def speaking_of_standard_input(path: Path) -> Iterator[None]:
     try:
         yield
     except (DataError, LimitError) as error:
-        raise type(error)(str(error).replace(str(path), "standard input")) from None
+        kind = LimitError if isinstance(error, LimitError) else DataError
+        raise kind(str(error).replace(str(path), "standard input")) from None
 
 
 def kind_inside(path: Path) -> tuple[Kind, Compression]:
@@ -182,6 +190,7 @@ def kind_inside(path: Path) -> tuple[Kind, Compression]:
 
 
 __all__ = ["Binarize", "open_table"]
+OPENED = (ArrayTable, FrameTable, LazyTable, LinesTable, RelationTable, SparseTable, SpooledTable)
 
 
 def open_table(
@@ -190,28 +199,63 @@ def open_table(
     sensors: Sequence[str] | None = None,
     sample_weight: Any = None,
     binarize: Binarize = None,
+    **reading: Unpack[Reading],
 ) -> Table:
     """Look at ``x`` just enough to know its columns; the rows are read later, chunk by chunk.
 
     ``x`` is an array, a list of rows, a sparse matrix, a data frame (also a lazy one), a DuckDB relation, a path or
     ``"-"`` for standard input. ``sample_weight`` holds one weight per row, or names the column of a frame, a relation
-    or a file that does.
+    or a file that does. ``drop`` names columns to leave out, ``columns`` the only sensors; ``id`` and ``time`` name
+    columns that go beside the answers. The row index that pandas writes and columns of times are no sensors anyway,
+    and a warning says so. A table that is open already stays as it is.
 
     >>> open_table([[0, 1], [1, 1]], sensors=["door", "window"]).sensors
     ('door', 'window')
     """
-    options = Options(sensors, sample_weight, binarize)
+    options = Options(sensors, sample_weight, binarize, reading)
+    if isinstance(x, OPENED):
+        if not (sensors is None and sample_weight is None and binarize is None and not reading):
+            raise DataError("this table is open already: names, weights and thresholds come before that")
+        return x
     if isinstance(x, str | os.PathLike):
         return open_standard_input(options) if str(x) == "-" else open_file(Path(x), options)
     if isinstance(x, duckdb.DuckDBPyRelation):
         return _open_relation(x, options)
     frame = _frame_in(x)
     if isinstance(frame, nw.DataFrame):
-        return FrameTable(frame, options.columns(frame.columns), options.weights(len(frame)))
+        return FrameTable(
+            frame, options.columns(frame.columns, None, looks_of_frame(frame)), options.weights(len(frame))
+        )
     if isinstance(frame, nw.LazyFrame):
         return _open_lazy(frame, options)
     options.refuse_named_weights("an array")
     return table_of_matrix(x, None, options)
+
+
+@dataclass(frozen=True, slots=True)
+class _NotingOptions(Options):
+    """Options that note what the columns look like."""
+
+    noted: list[ColumnLook] = field(default_factory=list)
+
+    def columns(self, names: Iterable[Any], unread: str | None = None, looks: Sequence[ColumnLook] = ()) -> Columns:
+        found = [str(name) for name in names]
+        self.noted.extend(looks or looks_of([(name, ()) for name in found]))
+        return Options.columns(self, found, unread, looks)
+
+
+def looks_in(path: str | Path) -> list[ColumnLook]:
+    """What the columns of a file look like, also if it cannot be read as they are; empty where there are none."""
+    options = _NotingOptions()
+    with suppress(BicaError), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ColumnWarning)
+        open_file(Path(path), options)
+    return options.noted
+
+
+def is_weighted(table: Table) -> bool:
+    """Whether the rows of an open table have weights."""
+    return table.columns.weight is not None or getattr(table, "weights", None) is not None
 
 
 def _frame_in(x: Any) -> Any:
@@ -226,8 +270,8 @@ def _frame_in(x: Any) -> Any:
 
 
 def _open_relation(relation: duckdb.DuckDBPyRelation, options: Options) -> Table:
-    check_types(relation.columns, relation.types)
-    return RelationTable(Relation(relation), options.columns(relation.columns, unread="a relation"))
+    types = [str(kind) for kind in relation.types]
+    return relation_table(Relation(relation), relation.columns, types, options, "a relation")
 
 
 def _open_lazy(frame: nw.LazyFrame[Any], options: Options) -> Table:
@@ -235,5 +279,6 @@ def _open_lazy(frame: nw.LazyFrame[Any], options: Options) -> Table:
     if isinstance(native, duckdb.DuckDBPyRelation):
         return _open_relation(native, options)
     schema = frame.collect_schema()
-    check_lazy_types(schema)
-    return LazyTable(frame, options.columns(schema.names(), unread="a lazy frame"))
+    columns = options.columns(schema.names(), "a lazy frame", looks_of_schema(schema))
+    check_lazy_types(schema, columns)
+    return LazyTable(frame, columns)

@@ -243,6 +243,7 @@ PARITY_SENSORS = 32  # unrelated sensors of which all triples are looked at
 LEAST_BIAS, MUCH_MORE = 0.1, 4.0  # of the parity of three, and how many times that of two of them
 GRADED_SENSORS, LEAST_GRADED, LINKED_PAIRS = 16, 5, 0.85
 BETWEEN = 0.3  # share of the rows with a quarter to three quarters of the sensors on
+GRADED_FACTORS = 2  # the common one, and one for what is off or on by itself
 EVEN_LOG_ODDS = 0.5  # standard deviation over pairs: 0.2 to 0.4 for one factor, 0.9 and more for separate sources
 
 
@@ -253,6 +254,7 @@ class Hint:
     kind: Literal["roles", "graded", "xor", "exclusive", "counts"]
     sentence: str
     method: str | None = None  # of `bica fit` that suits such tables, if there is one
+    n_sources: int | None = None  # to begin with, where that method has to be told
 
 
 def hints(data: PatternCounts) -> list[Hint]:
@@ -356,8 +358,8 @@ def _xor(cells: NDArray[np.bool_], weights: NDArray[np.float64], pairs: PairTest
         return None
     return Hint(
         "xor",
-        "sensors depend on each other by whether an odd number of sources is on (XOR), which no OR brings about; there "
-        "is no method for that yet",
+        "sensors depend on each other by whether an odd number of sources is on (XOR), which no OR brings about",
+        method="xor",
     )
 
 
@@ -420,7 +422,9 @@ def _graded(cells: NDArray[np.bool_], weights: NDArray[np.float64], pairs: PairT
     return Hint(
         "graded",
         "each sensor depends on every other, as if by one ability or load behind all of them rather than by separate "
-        "sources; a model of one graded factor suits this better",
+        "sources; a model of graded factors suits this better",
+        method="beta",
+        n_sources=GRADED_FACTORS,
     )
 
 

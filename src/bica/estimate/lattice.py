@@ -116,6 +116,11 @@ class Cells:
         observed: Vector = self.weights @ ((gaps[:, None] >> np.arange(self.n_sensors)) & 1 == 0)
         return observed
 
+    def ones_share(self) -> Vector:
+        """How often each sensor is on, among the rows in which it was observed: (n_sensors,)."""
+        ones: Vector = self.weights @ ((self.cells[:, None] >> np.arange(self.n_sensors)) & 1)
+        return ones / np.maximum(self.times_observed(), 1.0)
+
     def read(self, table: Vector) -> Vector:
         """The value of every cell in a table over the lattice, unobserved sensors summed out."""
         values = np.empty(self.cells.size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -14,8 +15,10 @@ from bica.data.rows import Rows
 from bica.diagnose.table import TableCheck
 from bica.errors import BicaWarning, DataError, LimitError, SettingError
 from bica.estimate.blocks.learn import WideTask
+from bica.estimate.edges import LEAST_SENSORS, LossyRival, edges_to_learn, lossy_as_fit
 from bica.estimate.lattice import LATTICE_SENSORS, Cells, NoiseShape, Surface, lowest_rate
-from bica.estimate.noise import FLIPS
+from bica.estimate.lossy.learn import learn_lossy
+from bica.estimate.noise import FLIPS, never
 from bica.estimate.rows.states import fit_on_rows
 from bica.estimate.search import BETTER, BY_SLOPE, SourceSearch, Start, add, drop, from_rows, look_closer
 from bica.estimate.settings import WORD, Settings, Varying
@@ -43,15 +46,31 @@ class Likelihood(Settings):
     """
 
     noise: Noise | Literal["auto", "estimate", "two-rates", "per-sensor"] = "auto"  # the rows choose
+    edges: Literal["auto", "sure", "lossy"] = "auto"  # the rows choose where the noise is left to them, too
 
     def fit(self, data: PatternCounts, rng: np.random.Generator) -> Fit:
         """Learn from counted rows; Ctrl-C keeps the best so far. Chance is used for tables of many sensors only."""
         table = Varying.of(data, self.known, self.forbidden)
         largest = AT_ONCE if self.prior is None else LATTICE_SENSORS  # a prior is for the lattice alone
-        fit = fit_on_lattice(table, self) if table.places.size <= largest else self._fit_from_blocks(table, rng)
+        fit = self._fit_at_once(table) if table.places.size <= largest else self._fit_from_blocks(table, rng)
         if not fit.converged and fit.diagnostics.get("interrupted"):
             warnings.warn(INTERRUPTED, BicaWarning, stacklevel=2)
         return fit
+
+    def _fit_at_once(self, table: Varying) -> Fit:
+        """From the exact likelihood of all sensors: with sure edges, with lossy ones, or with whichever is better."""
+        edges = edges_to_learn(self)
+        n_fillings, rival = (
+            _n_fillings(table.whole, table.data.n_sensors),
+            LossyRival(table, partial(learn_lossy, table, self)),
+        )
+        if edges == "lossy":
+            if n_fillings > LOSSY_CELLS:
+                raise LimitError(_too_many_fillings(n_fillings, LOSSY_CELLS))
+            return lossy_as_fit(table, rival.found)
+        if edges == "sure" or table.data.n_sensors < LEAST_SENSORS or n_fillings > LOSSY_CELLS:
+            return fit_on_lattice(table, self)
+        return rival.chosen(fit_on_lattice(table, self, is_beaten=rival.leads))
 
     def fit_in_order(self, rows: Rows, rng: np.random.Generator) -> Fit:
         """Learn from rows that are consecutive slots: without their order first, then with it.
@@ -94,6 +113,8 @@ class Likelihood(Settings):
                 "when learning in time a known source may be given by its sensors, but not with its probability; "
                 "leave that out, or the order"
             )
+        if self.edges == "lossy" or any(source.reach is not None for source in self.known):
+            raise SettingError("when learning in time, edges are sure; leave out lossy edges, or the order")
         if self.noise in ("two-rates", "per-sensor"):
             raise SettingError("in time, one flip rate is estimated for all sensors; give the rates, or leave them out")
 
@@ -175,18 +196,24 @@ def _duration(seconds: float) -> str:
     return f"some {seconds:.0f} seconds" if seconds < 100 else f"some {seconds / 60:.0f} minutes"
 
 
+LOSSY_CELLS = 2**20  # the same for lossy edges, where each is read once per edge and step
 LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together
 CLOSER_LOOK = 16  # sensors up to which the gain of thousands of sets is a matter of seconds
 ALL_SETS = 10  # sensors up to which all sets are candidates
 CLEAR_NOISE = 1e-3  # a flip rate below which known noise explains too little to start a search from
 
 
-def fit_on_lattice(table: Varying, settings: Settings, start: Start | None = None) -> Fit:
+def fit_on_lattice(
+    table: Varying,
+    settings: Settings,
+    start: Start | None = None,
+    is_beaten: Callable[[SourceSearch], bool] = never,
+) -> Fit:
     """The fit of a search that starts from no source or as told; Ctrl-C keeps the best so far."""
     task = lattice_task(table, settings)
     search = task.search(start)
     if not isinstance(settings.noise, Noise) or _is_clear(settings.noise):
-        return task.learned(search)
+        return task.learned(search, is_beaten)
     try:
         search.run()
     except KeyboardInterrupt:
@@ -263,10 +290,14 @@ def _check_size(data: PatternCounts, n_varying: int) -> None:
         )
     n_fillings = _n_fillings(data, n_varying)
     if n_fillings > LATTICE_CELLS:
-        raise LimitError(
-            f"the missing cells of the distinct rows can be filled in {n_fillings:.2g} ways, more than the limit of "
-            f"{LATTICE_CELLS:.2g}; drop the sensors or the rows with the most gaps"
-        )
+        raise LimitError(_too_many_fillings(n_fillings, LATTICE_CELLS))
+
+
+def _too_many_fillings(n_fillings: float, limit: int) -> str:
+    return (
+        f"the missing cells of the distinct rows can be filled in {n_fillings:.2g} ways, more than the limit of "
+        f"{limit:.2g}; drop the sensors or the rows with the most gaps"
+    )
 
 
 def _n_fillings(data: PatternCounts, n_varying: int) -> float:

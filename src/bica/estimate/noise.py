@@ -79,13 +79,20 @@ class NoiseTask(Protocol):
         """A search from the known sources or as told, with the first noise or with ``another`` kind."""
 
 
-def with_best_noise(task: NoiseTask, search: SourceSearch, asked: str) -> tuple[SourceSearch, NoiseKind]:
+def never(_: SourceSearch) -> bool:
+    """No search is beaten where there is nothing but searches."""
+    return False
+
+
+def with_best_noise(
+    task: NoiseTask, search: SourceSearch, asked: str, is_beaten: Callable[[SourceSearch], bool] = never
+) -> tuple[SourceSearch, NoiseKind]:
     """Run the search, with the kind of noise that was asked for or with the one that the rows speak for."""
     only_one = asked == FLIPS.name or task.table.data.n_sensors < LEAST_SENSORS
     for moves in (task.route.first_moves, task.route.moves):
         if not only_one and has_splinters(search):  # there may be hundreds, and each move with them is slow
             other, kind = _best_of_kinds(task, search, asked)
-            if log_evidence(other) > log_evidence(search) + FAR:
+            if log_evidence(other) > log_evidence(search) + FAR or is_beaten(other):
                 return other, kind
         search.run(moves)
     return (search, FLIPS) if only_one else _best_of_kinds(task, search, asked)

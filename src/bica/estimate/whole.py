@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bica.errors import BicaWarning
 from bica.estimate.lattice import HIGHEST, NoiseShape, Surface, lowest_rate
-from bica.estimate.noise import FLIPS, LEAST_SENSORS, PER_SENSOR, NoiseKind, with_best_noise
+from bica.estimate.noise import FLIPS, LEAST_SENSORS, PER_SENSOR, NoiseKind, never, with_best_noise
 from bica.estimate.score import AT_BOUND, BetaPrior, Refit, Scale, cost_by_size, refit
 from bica.estimate.search import Move, SearchTask, SourceSearch, Start
 from bica.estimate.settings import Settings, Varying
@@ -86,14 +86,17 @@ class WholeTask:
         )
         return SourceSearch(task, start)
 
-    def learned(self, search: SourceSearch) -> Fit:
-        """Run the search, let the rows choose their noise, and refit; Ctrl-C keeps the best so far."""
+    def learned(self, search: SourceSearch, is_beaten: Callable[[SourceSearch], bool] = never) -> Fit:
+        """Run the search, let the rows choose their noise, and refit; Ctrl-C keeps the best so far.
+
+        A search that ``is_beaten`` in the middle, by an answer of another kind, stops there.
+        """
         kind, interrupted = FLIPS, False
         try:
             if isinstance(self.settings.noise, Noise):
                 search.run()
             else:
-                search, kind = with_best_noise(self, search, self.settings.noise)
+                search, kind = with_best_noise(self, search, self.settings.noise, is_beaten)
         except KeyboardInterrupt:
             interrupted = True
         return self.result(search, kind, interrupted=interrupted)

@@ -15,10 +15,9 @@ from bica.diagnose.verdicts import Diagnosis
 from bica.errors import SettingError
 from bica.model.files import Rate
 from bica.model.fit import Fit
-from bica.model.names import source_id
 from bica.model.or_mixture import OrMixture
 from bica.report.observed import ROWS_LISTED, SMALL, ActivityView, Evidence, PairView, PatternView, evidence_in
-from bica.report.page import Report, anonymous, entry_of, page_of, with_plain_names
+from bica.report.page import Parts, Report, anonymous, entry_of, page_of, with_plain_names
 from bica.report.pairing import matrix_order
 from bica.text import Nouns, counted_as, harmless
 from bica.version import __version__
@@ -63,8 +62,38 @@ def report_of(
     >>> "The model fits: the nights look as it expects." in page.html
     True
     """
+    return page_of(
+        parts_of(
+            model,
+            table,
+            with_rows=with_rows,
+            anonymise=anonymise,
+            times=times,
+            words={"sensors": sensors_are, "sources": sources_are, "rows": rows_are},
+            title=title,
+            binarize=binarize,
+            sample_weight=sample_weight,
+            origin=origin,
+        )
+    )
+
+
+def parts_of(
+    model: OrMixture | Fit,
+    table: Any = None,
+    *,
+    with_rows: bool = False,
+    anonymise: bool = False,
+    times: Sequence[Any] | NDArray[Any] | None = None,
+    words: Mapping[str, str | None] | None = None,
+    title: str | None = None,
+    binarize: Binarize = None,
+    sample_weight: Any = None,
+    origin: str = "",
+) -> Parts:
+    """What the report of ``report_of`` says, as plain values; ``words`` are the user's for sensors, sources, rows."""
     fit = model if isinstance(model, Fit) else Fit(model)
-    nouns = fit.nouns.with_changes({"sensors": sensors_are, "sources": sources_are, "rows": rows_are})
+    nouns = fit.nouns.with_changes(words or {})
     settings = _Settings(with_rows=with_rows, anonymise=anonymise, nouns=nouns, title=title, origin=origin)
     if table is None and (times is not None or with_rows):
         raise SettingError("times and rows belong to a table; give the table, too")
@@ -72,14 +101,7 @@ def report_of(
     fit = anonymous(fit, nouns) if anonymise else with_plain_names(fit, nouns)
     story = _Story(fit, evidence.renamed(fit.model.sensors), settings)
     headline = story.headline() if title is None else harmless(title)
-    return page_of(
-        story.content(),
-        title=headline,
-        eyebrow=story.eyebrow(),
-        headline=headline,
-        sentence=story.sentence(),
-        footer=f"Made by bica {__version__}. This page is one file: it loads nothing and sends nothing.",
-    )
+    return Parts(story.content(), headline, story.eyebrow(), headline, story.sentence())
 
 
 KINDS = ("fits", "too few rows", "doubtful", "misfit")
@@ -210,14 +232,14 @@ class _Story:
 
     def _sources(self) -> list[dict[str, Any]]:
         model, ends, stays = self.fit.model, self.fit.interval(), self.fit.persistence()
-        support = entry_of(self.fit.diagnostics, "bootstrap", "support")
+        ids, support = model.source_ids(), entry_of(self.fit.diagnostics, "bootstrap", "support")
         supports = (
             support if isinstance(support, list) and len(support) == model.n_sources else [None] * model.n_sources
         )
         return [
             {
                 "name": name,
-                "id": source_id(model.sensors[i] for i in np.flatnonzero(column)),
+                "id": ids[j],
                 "p": _rounded(p),
                 "lo": _rounded(low),
                 "hi": _rounded(high),

@@ -45,27 +45,56 @@ class Report:
         return f'<iframe sandbox="allow-scripts" srcdoc="{escape(self.html)}" {frame}></iframe>'
 
 
-def page_of(content: dict[str, Any], *, title: str, eyebrow: str, headline: str, sentence: str, footer: str) -> Report:
-    """The report with this content; the words at its top are in the page itself, so they show at once.
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a report says: the words at its top, and the values that are drawn below them."""
 
-    >>> page = page_of({"verdict": {"kind": "fits"}}, title="</title>", eyebrow="", headline="", sentence="", footer="")
+    content: dict[str, Any]
+    title: str
+    eyebrow: str
+    headline: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """The tags that bring style and script into a page, and the policy that admits these alone."""
+
+    style: str
+    script: str
+    policy: str
+
+    @staticmethod
+    def inside() -> Looks:
+        """All in the page itself, which then is one file."""
+        style, script = template("report.css"), template("report.js")
+        policy = (
+            "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
+            f"style-src '{_fingerprint(style)}'; script-src '{_fingerprint(script)}'"
+        )
+        return Looks(f"<style>{style}</style>", f"<script>{script}</script>", policy)
+
+
+FOOTER = f"Made by bica {__version__}. This page is one file: it loads nothing and sends nothing."
+
+
+def page_of(parts: Parts, *, looks: Looks | None = None, footer: str = FOOTER) -> Report:
+    """The report of these parts; the words at its top are in the page itself, so they show at once.
+
+    >>> page = page_of(Parts({"verdict": {"kind": "fits"}}, "</title>", "", "", ""))
     >>> "<title>&lt;/title&gt;</title>" in page.html
     True
     """
-    style, script = _template("report.css"), _template("report.js")
-    policy = (
-        "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
-        f"style-src '{_fingerprint(style)}'; script-src '{_fingerprint(script)}'"
-    )
-    words = {"title": title, "eyebrow": eyebrow, "headline": headline, "sentence": sentence, "footer": footer}
-    html = Template(_template("report.html")).substitute(
-        {key: escape(value) for key, value in words.items()},
-        kind=escape(content["verdict"]["kind"].replace(" ", "-")),
+    looks = Looks.inside() if looks is None else looks
+    words = {key: getattr(parts, key) for key in ("title", "eyebrow", "headline", "sentence")}
+    html = Template(template("report.html")).substitute(
+        {key: escape(value) for key, value in (words | {"footer": footer}).items()},
+        kind=escape(parts.content["verdict"]["kind"].replace(" ", "-")),
         version=escape(__version__),
-        policy=policy,
-        style=style,
-        script=script,
-        data=data_block(content),
+        policy=looks.policy,
+        style=looks.style,
+        script=looks.script,
+        data=data_block(parts.content),
     )
     return Report(html)
 
@@ -82,7 +111,8 @@ def data_block(content: dict[str, Any]) -> str:
     return text
 
 
-def _template(name: str) -> str:
+def template(name: str) -> str:
+    """A file of ``templates`` as text."""
     return files("bica.report").joinpath("templates", name).read_text("utf-8")
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from bica.cli.options import (
-    binarize_option,
     force_option,
     json_option,
     output_option,
-    weights_option,
+    table_options,
     words_options,
 )
 
@@ -27,8 +27,7 @@ from bica.cli.options import (
 @click.option("--times", metavar="FILE", help="The times of the rows of TABLE, one per line, for activity over time.")
 @words_options
 @click.option("--title", metavar="TEXT", help="The title.  [default: what was found, in a few words]")
-@binarize_option
-@weights_option
+@table_options()
 @force_option
 @json_option
 def report(
@@ -42,10 +41,9 @@ def report(
     sources_are: str | None,
     rows_are: str | None,
     title: str | None,
-    binarize: float | dict[str, float] | None,
-    weights: str | None,
     force: bool,
     as_json: bool,
+    reading: dict[str, Any],
 ) -> None:
     """Write a report to send: MODEL as one HTML file that needs no network.
 
@@ -60,6 +58,7 @@ def report(
 
     from bica.cli.options import read_model
     from bica.cli.screens import note, print_json, waiting
+    from bica.data.tables import open_table
     from bica.model.fit import Fit
     from bica.output import check_outputs, write_output
     from bica.report.content import report_of
@@ -69,7 +68,7 @@ def report(
     with waiting("writing the report"):
         page = report_of(
             fit,
-            table,
+            None if table is None else open_table(table, **reading),
             with_rows=with_rows,
             anonymise=anonymise,
             times=None if times is None else read_times(times),
@@ -77,8 +76,6 @@ def report(
             sources_are=sources_are,
             rows_are=rows_are,
             title=title,
-            binarize=binarize,
-            sample_weight=weights,
             origin=", ".join(Path(path).name for path in (model, table) if path not in (None, "-")),
         )
     write_output(output, page.html, force)

@@ -119,6 +119,9 @@ def show_model(screen: Console, document: ModelDocument, *, full: bool = False, 
         screen.print(Text(left_out_words(document, len(shown), len(places))))
     screen.print(Text(f"noise: {noise_words(document.false_alarm, document.miss)}{noise_interval(document.fitted)}"))
     screen.print(Text(harmless(fitted_words(document.fitted, nouns))))
+    other = _entry(document.fitted, "diagnostics", "other_edges", "sentence")
+    if isinstance(other, str):
+        screen.print(Text(harmless(other)))
     order = order_words(document.fitted)
     if order:
         screen.print(Text(harmless(order)))

@@ -5,7 +5,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -19,17 +19,20 @@ from bica.data.chunks import (
     STRANGE,
     Chunk,
     Columns,
+    Options,
+    Table,
     checked_weights,
     chunk_of_cells,
-    remedy_for,
     rows_a_chunk,
     strange_value,
 )
 from bica.data.readers.engine import Row, batches_of_query, connection, path_literal, plain
+from bica.data.roles import ID_NAME, SAMPLE, TIME_NAME, ColumnLook, looks_of
 from bica.errors import DataError
 from bica.text import brief
 
 NUMERIC = re.compile(r'BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(\d+, ?\d+\)|BIGNUM|"NULL"')
+NESTED = re.compile(r"\[|STRUCT|MAP|UNION")
 
 
 class Source(Protocol):
@@ -58,8 +61,8 @@ class ParquetFile:
         """The result of a query, in the order of the file."""
         return batches_of_query(self.path, sql, n_rows)
 
-    def names(self) -> list[str]:
-        """The names of the columns, all of them of types that can hold 0 and 1."""
+    def columns(self) -> tuple[list[str], list[str]]:
+        """The names and the types of the columns."""
         leaves = f"SELECT name FROM parquet_schema({path_literal(self.path)}) WHERE num_children IS NULL"
         try:
             with connection() as engine:
@@ -67,8 +70,10 @@ class ParquetFile:
                 written = engine.execute(leaves).fetchall()
         except duckdb.Error as error:
             raise DataError(f"{self.path} is not a whole Parquet file: {plain(error)}") from None
-        check_types([row[0] for row in described], [row[1] for row in described])
-        return [name for (name,) in written]  # the description renames columns that differ by case only
+        types = [str(row[1]) for row in described]
+        nested = any(NESTED.search(kind) for kind in types)
+        # the description renames columns that differ by case only; leaves are no columns where some are nested
+        return [row[0] for row in (described if nested else written)], types
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,7 @@ class RelationTable:
 
     source: Source
     columns: Columns
+    texts: tuple[str, ...] = ()  # SQL for the cells of each carried column as text
 
     @property
     def sensors(self) -> tuple[str, ...]:
@@ -109,7 +115,8 @@ class RelationTable:
     def chunks(self) -> Iterator[Chunk]:
         """Every row, in order: a few megabytes at a time of a file, the digits of all rows of a relation."""
         weight = "NULL" if self.columns.weight is None else f"c{self.columns.weight}::DOUBLE"
-        return self._read(f"SELECT {self._digits()}, {weight} FROM {self._rows()}", self.columns.weight is not None)
+        wanted = ", ".join([self._digits(), weight, *self.texts])
+        return self._read(f"SELECT {wanted} FROM {self._rows()}", self.columns.weight is not None)
 
     def distinct(self) -> Iterator[Chunk]:
         """The distinct rows of a narrow table, grouped by the engine; every row of any other."""
@@ -145,7 +152,8 @@ class RelationTable:
             if cells.max(initial=0) == STRANGE:
                 raise self._strange()
             weights = checked_weights(np.array([row[1] for row in rows], np.float64), first_row) if weighted else None
-            yield chunk_of_cells(cells, weights)
+            labels = tuple(tuple(row[2 + i] for row in rows) for i in range(len(rows[0]) - 2))
+            yield replace(chunk_of_cells(cells, weights), labels=labels)
             first_row += len(rows)
 
     def _cells(self, words: list[str]) -> NDArray[np.uint8]:
@@ -184,9 +192,48 @@ def cells_of_digits(words: Sequence[str], n_sensors: int) -> NDArray[np.uint8]:
     return np.frombuffer("".join(words).encode(), np.uint8).reshape(-1, n_sensors) - np.uint8(ord("0"))
 
 
-def check_types(names: Sequence[str], types: Sequence[object]) -> None:
-    """Refuse columns that cannot hold 0 and 1 before the engine does any work."""
-    for name, kind in zip(names, types, strict=True):
-        if not NUMERIC.fullmatch(str(kind)):
-            remedy = remedy_for(name, "leave it out or turn it into numbers")
-            raise DataError(f"column {brief(name)} holds {kind}, not 0 and 1; {remedy}")
+CALENDAR = re.compile(r"DATE|TIME|TIMESTAMP(_S|_MS|_NS)?( WITH TIME ZONE)?")
+TEXT = re.compile(r"VARCHAR|UUID|ENUM\(.*")
+ZONED = "TIMESTAMP WITH TIME ZONE"
+
+
+def looks_of_types(source: Source, names: Sequence[str], types: Sequence[str]) -> list[ColumnLook]:
+    """What columns are, by their types and, where these leave it open, by their first cells."""
+    asked = [i for i, (name, kind) in enumerate(zip(names, types, strict=True)) if _is_open(name, kind)]
+    first = {} if not asked else dict(zip(asked, _first_cells(source, asked, len(names)), strict=False))
+    looks = looks_of([(name, first.get(i, [])) for i, name in enumerate(names)])
+    return [
+        replace(look, role="time") if CALENDAR.fullmatch(kind) and look.role != "index" else look
+        for look, kind in zip(looks, types, strict=True)
+    ]
+
+
+def _is_open(name: str, kind: str) -> bool:
+    whole = NUMERIC.fullmatch(kind) and kind not in ("BOOLEAN", "FLOAT", "DOUBLE", '"NULL"')
+    return bool(TEXT.fullmatch(kind) or (whole and (ID_NAME.fullmatch(name.lower()) or TIME_NAME.fullmatch(name))))
+
+
+def _first_cells(source: Source, places: list[int], n_columns: int) -> list[list[str]]:
+    """The first cells of some columns, as text."""
+    cells, names = ", ".join(f"c{i}::VARCHAR" for i in places), ", ".join(f"c{i}" for i in range(n_columns))
+    sql = f"SELECT [{cells}] AS cells, 0 AS nothing FROM {source.name} AS t({names}) LIMIT {SAMPLE}"
+    rows = [row[0] for row in next(source.batches(sql, SAMPLE), [])]
+    return [[cell or "" for cell in column] for column in zip(*rows, strict=True)]
+
+
+def relation_table(source: Source, names: Sequence[str], types: Sequence[str], options: Options, what: str) -> Table:
+    """Typed columns as a table; those that cannot hold 0 and 1 are refused before the engine does any work."""
+    columns = options.columns(names, unread=what, looks=looks_of_types(source, names, types))
+    for place in columns.places:
+        if not NUMERIC.fullmatch(types[place]):
+            raise DataError(
+                f"column {brief(names[place])} holds {types[place]}, not 0 and 1; leave it out with `drop`, or turn "
+                "it into numbers"
+            )
+    return RelationTable(source, columns, tuple(_as_text(place, types[place]) for _, place in columns.carried))
+
+
+def _as_text(place: int, kind: str) -> str:
+    """SQL for a carried cell as text; moments in UTC, whatever the time zone of the machine."""
+    text = f"(c{place} AT TIME ZONE 'UTC')::VARCHAR || '+00:00'" if kind == ZONED else f"c{place}::VARCHAR"
+    return f"coalesce({text}, '')"
