@@ -164,12 +164,12 @@ def main() -> None:
     fitted(CASES[-1].draw(0)[1], 0)
     print("# Lossy edges on many sensors\n\n    python benchmarks/bench_lossy_rows.py\n")
     print(
-        "`learn_lossy_rows`, nothing known but the rows. 3–20 sensors per source, reach ~ U(.4, 1), leaks ~ U(0, .01),\n"
-        "p log-uniform .01–.1 unless said otherwise. J: Jaccard index of the sensors after the best matching; spurious: best\n"
-        "J below .5. Lowest, median, highest over the tables where they differ. Cover: share of the 95 % intervals of p, reach\n"
-        "and leaks of exact sources that hold the true value. Processor seconds of one thread: median (most).\n"
-        f"Tables from seeds {FIRST_SEED} on, chain 0. Settings were chosen on chains 101–105 of the diseases and on tables of\n"
-        "seeds below 200.\n"
+        "`learn_lossy_rows`, nothing known but the rows. 3–20 sensors per source, reach ~ U(.4, 1), leaks\n"
+        "~ U(0, .01), p log-uniform .01–.1 unless said otherwise. J: Jaccard index of the sensors after the\n"
+        "best matching; spurious: best J below .5. Lowest, median, highest over the tables where they differ.\n"
+        "Cover: share of the 95 % intervals of p, reach and leaks of exact sources that hold the true value.\n"
+        f"Processor seconds of one thread: median (most). Tables from seeds {FIRST_SEED} on, chain 0. Settings were\n"
+        "chosen on chains 101–105 of the diseases and on tables of seeds below 200.\n"
     )
     print("| case | tables | wanted | J ≥ .8 | exact | spurious | found | cover p, reach, leak | seconds |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")

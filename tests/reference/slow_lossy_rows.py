@@ -81,6 +81,28 @@ def edge_worth(source, sensor, cell, active, reach, leak, with_reach):
     return log(after / before)
 
 
+def states(row, probability, reach):
+    """The chance of every activity of sources over a background, relative to that of the row without them."""
+    chance = {}
+    for state in product((0, 1), repeat=len(probability)):
+        value = 1.0
+        for p, on in zip(probability, state, strict=True):
+            value *= p if on else 1 - p
+        for i, background in enumerate(row):
+            fail = failing(i, state, reach)
+            value *= fail if background is None else (1 - background * fail) / (1 - background)
+        chance[state] = value
+    return chance
+
+
+def failing(sensor, state, reach, but=None):
+    """The probability that no active source but one reaches the sensor."""
+    fail = 1.0
+    for j, on in enumerate(state):
+        fail *= 1 - reach[j][sensor] if on and j != but else 1.0
+    return fail
+
+
 def em_step(cells, weights, total, probability, reach):
     """One EM step of sources over a background: new probabilities, new reach, the gain before it, posteriors, worth.
 
@@ -88,39 +110,23 @@ def em_step(cells, weights, total, probability, reach):
     are not listed, of weight ``total`` minus the sum of ``weights``, show zeros only.
     """
     n, k = len(probability), len(reach[0])
-    rows = [*zip(cells, weights, strict=True), ([None] * k, total - sum(weights))]
     n_on, fired, worth = [0.0] * n, [[0.0] * k for _ in range(n)], [[0.0] * k for _ in range(n)]
     gain, posteriors = 0.0, []
-    for row, weight in rows:
-        chance = {}
-        for state in product((0, 1), repeat=n):
-            value = 1.0
-            for j, on in enumerate(state):
-                value *= probability[j] if on else 1 - probability[j]
-            for i in range(k):
-                fail = 1.0
-                for j, on in enumerate(state):
-                    fail *= 1 - reach[j][i] if on else 1.0
-                value *= fail if row[i] is None else (1 - row[i] * fail) / (1 - row[i])
-            chance[state] = value
+    for row, weight in [*zip(cells, weights, strict=True), ([None] * k, total - sum(weights))]:
+        chance = states(row, probability, reach)
         every = sum(chance.values())
         gain += weight * log(every)
         posteriors.append([sum(v for state, v in chance.items() if state[j]) / every for j in range(n)])
-        for state, value in chance.items():
-            share = weight * value / every
-            for j in (j for j in range(n) if state[j]):
-                n_on[j] += share
-                for i in range(k):
-                    rest = 1.0
-                    for other, on in enumerate(state):
-                        rest *= 1 - reach[other][i] if on and other != j else 1.0
-                    if row[i] is None:
-                        worth[j][i] += share * log(1 - reach[j][i])
-                    else:
-                        before = 1 - row[i] * rest
-                        after = 1 - row[i] * rest * (1 - reach[j][i])
-                        fired[j][i] += share * reach[j][i] / after
-                        worth[j][i] += share * log(after / before)
+        for state, j, i in product(chance, range(n), range(k)):
+            share = weight * chance[state] / every * state[j]
+            n_on[j] += share / k
+            if row[i] is None:
+                worth[j][i] += share * log(1 - reach[j][i])
+            else:
+                before = 1 - row[i] * failing(i, state, reach, but=j)
+                after = 1 - row[i] * failing(i, state, reach, but=j) * (1 - reach[j][i])
+                fired[j][i] += share * reach[j][i] / after
+                worth[j][i] += share * log(after / before)
     new_reach = [[fired[j][i] / n_on[j] for i in range(k)] for j in range(n)]
     return [v / total for v in n_on], new_reach, gain, posteriors[:-1], worth
 

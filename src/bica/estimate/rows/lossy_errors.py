@@ -22,9 +22,10 @@ LEAST_CHANCE = 1e-9
 def canonical(state: LossyState) -> LossyState:
     """The same distribution with pairs in the one form that their rows determine: sure edges, rarer, larger leaks.
 
-    Two sensors a, b of one source depend on each other through a single number,
-    kappa = log[(1 - p + p f_a f_b) / ((1 - p q_a)(1 - p q_b))]. A source with sure edges and probability 1 - exp(-kappa)
-    has the same, and leaks with (1 - leak'_a)(1 - p') = (1 - leak_a)(1 - p q_a) leave every sensor as frequent as it was.
+    Two sensors a, b of one source of reach q depend on each other through a single number,
+    kappa = log[(1 - p + p (1 - q_a)(1 - q_b)) / ((1 - p q_a)(1 - p q_b))]. A source with sure edges and probability
+    p' = 1 - exp(-kappa) has the same, and leaks with (1 - leak'_a)(1 - p') = (1 - leak_a)(1 - p q_a) leave every sensor
+    as frequent as it was.
     """
     probability, reach, leak = state.probability.copy(), state.reach.copy(), state.leak.copy()
     for source in np.flatnonzero((reach > 0).sum(axis=1) == PAIR).tolist():

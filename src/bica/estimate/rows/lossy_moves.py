@@ -78,7 +78,7 @@ class Bench:
     def place(
         self, local: Local, support: Places, probability: Numbers, reach: Numbers, posterior: Numbers
     ) -> list[Placed]:
-        """Sources put in place on a background, each on where it is probably on, and of two at least the likelier one."""
+        """Sources put in place on a background, each on where it is probably on, of two at least the likelier one."""
         is_on = posterior > 0.5
         any_on = 1.0 - np.prod(1.0 - posterior, axis=0) > 0.5
         likeliest = posterior == posterior.max(axis=0)
@@ -107,8 +107,8 @@ def births(state: LossyState, *, first: bool) -> LossyState:
     surprise, steps = (FIRST_SURPRISE, FIRST_STEPS) if first else (SURPRISE, LATER_STEPS)
     found: list[Placed] = []
     for i, k, expected in _seeds(state, surprise):
-        guess = _seed_guess(bench, i, k, expected, surprise)
-        guess = None if guess is None else _grown(bench, guess, steps)
+        start = _seed_guess(bench, i, k, expected, surprise)
+        guess = None if start is None else _grown(bench, start, steps)
         if guess is None:
             continue
         n_edges = np.count_nonzero(guess.reach)
@@ -222,7 +222,7 @@ def _split(bench: Bench, source: int, rows_of: Lists) -> list[Placed]:
 
 
 def _dependent_halves(table: LossyTable, support: Places, rows: NDArray[np.int32]) -> tuple[float, Numbers] | None:
-    """The share and profile of the rows with both sensors of the most dependent pair, and the profile of those with none."""
+    """Profiles of the rows with both sensors of the most dependent pair, and with neither; the share of the former."""
     place = np.full(table.n_sensors, -1)
     place[support] = np.arange(support.size)
     start = table.cells.ones.start
@@ -293,7 +293,8 @@ def _suspicious_pairs(state: LossyState) -> list[Pair]:
     rows, shape = np.repeat(state.table.rows, np.diff(state.active.start)), (state.table.rows.size, state.size)
     on = csr_array((np.ones(rows.size), (rows, state.active.items)), shape=shape)
     weighted = csr_array((state.table.cells.weights[rows], (rows, state.active.items)), shape=shape)
-    together, each = (weighted.T @ on).toarray(), weighted.sum(axis=0)
+    together = (weighted.T @ on).toarray()
+    each: Numbers = np.asarray(weighted.sum(axis=0))
     expected = np.outer(each, each) / state.table.n_samples
     z = (together - expected) / np.sqrt(expected + PRIOR_COUNT)
     suspicion = np.tril(np.where((cosine > ALIKE) | (z > CORRELATED), np.maximum(cosine, z / 10.0), 0.0), -1)

@@ -67,7 +67,7 @@ class LossyTable:
 
     @property
     def bar(self) -> float:
-        """What an edge must be worth: half a log of the rows for its number, half a log of the sensors for its place."""
+        """What an edge must be worth: half a log of the rows for its number, half a log of the sensors for where."""
         return 0.5 * float(np.log(self.n_samples) + np.log(self.n_sensors))
 
     def by_sensor(self, values: Numbers) -> Numbers:
@@ -224,8 +224,13 @@ def swept(state: LossyState, seed: np.uint64) -> tuple[LossyState, LossySweep]:
         return sweep_lossy(rows, table.cells, edges, silent, state.leak, state.active, quiet, seed)
 
     parts = list(in_threads(sweep, ranges(table.rows, ROWS_PER_PART), table.n_jobs))
-    sums = (np.sum([part[k] for part in parts], axis=0) for k in range(1, 5))
-    total = LossySweep(joined([part.active for part in parts]), *sums)
+    total = LossySweep(
+        joined([part.active for part in parts]),
+        np.sum([part.expected for part in parts], axis=0),
+        np.sum([part.looked_at for part in parts], axis=0),
+        sum(part.log_joint for part in parts),
+        sum(part.entropy for part in parts),
+    )
     return replace(state, active=total.active, quiet=quiet), total
 
 

@@ -13,9 +13,9 @@ row without ones, silent_j = logit p_j + sum over all sensors of log fail_ji, sw
 A one speaks for j the less, the more others explain it (quiet_i falls as sources are switched on). So the gain while
 nothing else is on is an upper bound, and a source whose bound is hopeless is left out without a further look.
 
-A cell that was not observed contributes neither a zero nor a one, so it must take log fail_ji back out of silent_j: that
-is what a one does whose quiet_i is 0. Unobserved cells are therefore listed among the ones, with ``heard`` 0 instead of
-1, and quiet_i = heard (1 - leak_i) prod fail_ji. Nothing else needs to know of them.
+A cell that was not observed contributes neither a zero nor a one, so it must take log fail_ji back out of silent_j:
+that is what a one does whose quiet_i is 0. Unobserved cells are therefore listed among the ones, with ``heard`` 0
+instead of 1, and quiet_i = heard (1 - leak_i) prod fail_ji. Nothing else needs to know of them.
 """
 
 from typing import NamedTuple
@@ -131,7 +131,7 @@ def _odds(
             above, below = 1.0, 1.0
     if total == 0.0 and odds > 1.0 / SMALL:
         return odds * above / below
-    return np.exp(min(silent + total + np.log(above / below), MOST_LOG_ODDS))
+    return float(np.exp(min(silent + total + np.log(above / below), MOST_LOG_ODDS)))
 
 
 @compiled
@@ -153,7 +153,48 @@ def _log_product(begin: int, end: int, shift: float, values: Numbers) -> float:
         if product < 1.0 / LARGE:
             total += np.log(product)
             product = 1.0
-    return total + np.log(product)
+    return float(total + np.log(product))
+
+
+@compiled
+def _open_row(begin: int, end: int, ones: Ints, heard: Numbers, leak: Numbers, starts: Places, quiet: Numbers) -> int:
+    """Set ``quiet`` of the row to that of the leaks alone; how many edges end at its cells."""
+    n_edges = 0
+    for at in range(begin, end):
+        quiet[at] = heard[at] * (1.0 - leak[ones[at]])
+        n_edges += starts[ones[at] + 1] - starts[ones[at]]
+    return n_edges
+
+
+@compiled
+def _wake(row: int, before: Lists, slot: Ints, first: Places, cell: Places, passes: Numbers, quiet: Numbers) -> None:
+    """Switch the candidates on that were on before."""
+    for at in range(before.start[row], before.start[row + 1]):
+        b = slot[PLACE, before.items[at]]
+        if b >= 0:
+            slot[ON, b] = 1
+            _flip(first[b], first[b + 1], False, cell, passes, quiet)
+
+
+@compiled
+def _draw(
+    n: int, stream: np.uint64, weight: float, silent: Numbers, odds_of: Numbers, slot: Ints, first: Places,
+    cell: Places, passes: Numbers, quiet: Numbers, expected: Numbers, looked_at: Numbers,
+) -> float:  # fmt: skip
+    """Draw every candidate anew, given the others; the entropy of these draws."""
+    entropy = 0.0
+    for b in range(n):
+        source, is_on = slot[SOURCE, b], slot[ON, b] == 1
+        odds = _odds(first[b], first[b + 1], is_on, silent[source], odds_of[source], cell, passes, quiet)
+        probability = odds / (1.0 + odds)
+        expected[source] += weight * probability
+        looked_at[source] += weight
+        if 1.0 / CERTAIN < odds < CERTAIN:
+            entropy += np.log1p(odds) - probability * np.log(odds)
+        if (uniform(stream, b) < probability) != is_on:
+            _flip(first[b], first[b + 1], is_on, cell, passes, quiet)
+            slot[ON, b] = 1 - slot[ON, b]
+    return entropy
 
 
 @compiled
@@ -161,54 +202,38 @@ def sweep_lossy(
     rows: Places, cells: LossyCells, edges: Edges, silent: Numbers, leak: Numbers, before: Lists, quiet: Numbers,
     seed: np.uint64,
 ) -> LossySweep:  # fmt: skip
-    """One Gibbs sweep over the given rows, from the activity ``before`` of all rows on; ``quiet`` is brought up to date.
+    """One Gibbs sweep over the given rows, from the activity ``before`` of all rows on; ``quiet`` is kept up to date.
 
     Each row has a random stream of its own. ``silent`` is the log odds of each source in a row without ones.
     """
     (cell_starts, ones), heard, (starts, owner, fail, most) = cells.ones, cells.heard, edges
-    slot, gain = np.zeros((3, silent.size), np.int32), np.zeros(silent.size)
+    slot, gain, odds_of = np.zeros((3, silent.size), np.int32), np.zeros(silent.size), np.exp(silent)
     slot[PLACE] -= np.int32(1)
     first, cell, passes = np.zeros(silent.size + 2, np.int64), np.empty(64, np.int64), np.empty(64)
-    expected, looked_at = np.zeros(silent.size), np.zeros(silent.size)
+    expected, looked_at, log_joint, entropy = np.zeros(silent.size), np.zeros(silent.size), 0.0, 0.0
     start, active, size = np.zeros(rows.size + 1, np.int64), np.empty(ROOM_PER_ROW * (rows.size + 1), np.int32), 0
-    log_joint, entropy, odds_of = 0.0, 0.0, np.exp(silent)
     for k in range(rows.size):
         row, weight = rows[k], cells.weights[rows[k]]
         begin, end = cell_starts[row], cell_starts[row + 1]
         n = _gather(begin, end, ones, heard, starts, owner, most, silent, slot, gain)
-        n_edges = 0
-        for at in range(begin, end):
-            quiet[at] = heard[at] * (1.0 - leak[ones[at]])
-            n_edges += starts[ones[at] + 1] - starts[ones[at]]
+        n_edges = _open_row(begin, end, ones, heard, leak, starts, quiet)
         if n_edges > cell.size:
             cell, passes = np.empty(2 * n_edges, np.int64), np.empty(2 * n_edges)
         _list_edges(begin, end, ones, starts, owner, fail, n, slot, first, cell, passes)
-        for at in range(before.start[row], before.start[row + 1]):
-            b = slot[PLACE, before.items[at]]
-            if b >= 0:
-                slot[ON, b] = 1
-                _flip(first[b], first[b + 1], False, cell, passes, quiet)
+        _wake(row, before, slot, first, cell, passes, quiet)
         stream = mixed(seed + np.uint64(row))
+        entropy += weight * _draw(
+            n, stream, weight, silent, odds_of, slot, first, cell, passes, quiet, expected, looked_at
+        )
         if size + n > active.size:
             active = np.append(active, np.empty(active.size + n, np.int32))
         for b in range(n):
-            source, is_on = slot[SOURCE, b], slot[ON, b] == 1
-            odds = _odds(first[b], first[b + 1], is_on, silent[source], odds_of[source], cell, passes, quiet)
-            probability = odds / (1.0 + odds)
-            expected[source] += weight * probability
-            looked_at[source] += weight
-            if 1.0 / CERTAIN < odds < CERTAIN:
-                entropy += weight * (np.log1p(odds) - probability * np.log(odds))
-            if (uniform(stream, b) < probability) != is_on:
-                _flip(first[b], first[b + 1], is_on, cell, passes, quiet)
-                slot[ON, b] = 1 - slot[ON, b]
-        for b in range(n):
+            source = slot[SOURCE, b]
             if slot[ON, b]:
-                active[size] = slot[SOURCE, b]
-                log_joint += weight * silent[slot[SOURCE, b]]
-                log_joint -= weight * _log_product(first[b], first[b + 1], 0.0, passes)
+                active[size] = source
                 size += 1
-            slot[PLACE, slot[SOURCE, b]] = -1
+                log_joint += weight * (silent[source] - _log_product(first[b], first[b + 1], 0.0, passes))
+            slot[PLACE, source] = -1
         log_joint += weight * _log_product(begin, end, 1.0, quiet)
         start[k + 1] = size
     return LossySweep(Lists(start, active[:size].copy()), expected, looked_at, log_joint, entropy)

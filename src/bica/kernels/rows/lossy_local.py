@@ -116,7 +116,7 @@ def _log_ratio(begin: int, end: int, silent: float, sensor: Ints, quiet: Numbers
         if below < 1.0 / LARGE:
             total += np.log(above / below)
             above, below = 1.0, 1.0
-    return min(total + np.log(above / below), MOST_LOG)
+    return float(min(total + np.log(above / below), MOST_LOG))
 
 
 @compiled
@@ -189,6 +189,33 @@ def fit_one(
 
 
 @compiled
+def _begin_step(
+    reach: Numbers, fail: Numbers, worked: Numbers, n_ones: Numbers, worth: Numbers, silent: Numbers, n_on: Numbers
+) -> None:
+    """Clear the counts of both sources, and set how they fail: each alone, and both together."""
+    for i in range(reach.shape[1]):
+        fail[2, i] = 1.0
+    for s in range(2):
+        silent[s], n_on[s] = 0.0, 0.0
+        for i in range(reach.shape[1]):
+            fail[s, i], worked[s, i], n_ones[s, i], worth[s, i] = 1.0 - reach[s, i], 0.0, 0.0, 0.0
+            fail[2, i] *= fail[s, i]
+            silent[s] += np.log(fail[s, i])
+
+
+@compiled
+def _configurations(a: float, b: float, both: float, p: float, q: float, share: Numbers) -> float:
+    """The posterior ``share`` of only the first, only the second and both sources, and the log-likelihood gained."""
+    top = max(0.0, a, b, both)
+    share[0], share[1] = p * (1.0 - q) * np.exp(a - top), (1.0 - p) * q * np.exp(b - top)
+    share[2] = p * q * np.exp(both - top)
+    every = (1.0 - p) * (1.0 - q) * np.exp(-top) + share[0] + share[1] + share[2]
+    for s in range(3):
+        share[s] /= every
+    return float(np.log(every) + top)
+
+
+@compiled
 def fit_two(
     local: Local, total: float, probability: Numbers, reach: Numbers, n_steps: int, bar: float, posterior: Numbers
 ) -> float:
@@ -196,47 +223,27 @@ def fit_two(
 
     From half-way on, edges that are worth less than ``bar`` are dropped.
     """
-    (_, weights, start, _, sensor, quiet), k_sensors = local, reach.shape[1]
-    fail, worked = np.empty((3, k_sensors)), np.empty((2, k_sensors))
-    n_ones, worth = np.empty((2, k_sensors)), np.empty((2, k_sensors))
-    nothing, silent, n_on, gain = np.ones(k_sensors), np.empty(2), np.empty(2), 0.0
+    (_, weights, start, _, sensor, quiet), n = local, reach.shape[1]
+    fail, worked, n_ones, worth = np.empty((3, n)), np.empty((2, n)), np.empty((2, n)), np.empty((2, n))
+    nothing, silent, n_on, share, gain = np.ones(n), np.empty(2), np.empty(2), np.empty(3), 0.0
     for step in range(n_steps + 1):
-        untouched, last = total, step == n_steps
-        for s in range(2):
-            silent[s], n_on[s] = 0.0, 0.0
-            for i in range(k_sensors):
-                fail[s, i], worked[s, i], n_ones[s, i], worth[s, i] = 1.0 - reach[s, i], 0.0, 0.0, 0.0
-                silent[s] += np.log(fail[s, i])
-        for i in range(k_sensors):
-            fail[2, i] = fail[0, i] * fail[1, i]
-        p, q, gain = probability[0], probability[1], 0.0
+        untouched, last, gain = total, step == n_steps, 0.0
+        _begin_step(reach, fail, worked, n_ones, worth, silent, n_on)
         for k in range(weights.size):
             begin, end, weight = start[k], start[k + 1], weights[k]
             a = _log_ratio(begin, end, silent[0], sensor, quiet, fail[0])
             b = _log_ratio(begin, end, silent[1], sensor, quiet, fail[1])
             both = _log_ratio(begin, end, silent[0] + silent[1], sensor, quiet, fail[2])
-            top = max(0.0, a, b, both)
-            none, only_a = (1.0 - p) * (1.0 - q) * np.exp(-top), p * (1.0 - q) * np.exp(a - top)
-            only_b, on_both = (1.0 - p) * q * np.exp(b - top), p * q * np.exp(both - top)
-            every = none + only_a + only_b + on_both
-            only_a, only_b, on_both = only_a / every, only_b / every, on_both / every
-            posterior[0, k], posterior[1, k] = only_a + on_both, only_b + on_both
+            gain += weight * _configurations(a, b, both, probability[0], probability[1], share)
             untouched -= weight
-            n_on[0] += weight * posterior[0, k]
-            n_on[1] += weight * posterior[1, k]
-            if last:
-                gain += weight * (np.log(every) + top)
-                continue
             for s in range(2):
-                alone, rest = only_a if s == 0 else only_b, fail[1 - s]
-                if alone > NEGLIGIBLE:
-                    _add_shares(
-                        begin, end, weight * alone, sensor, quiet, fail[s], nothing, worked[s], n_ones[s], worth[s]
-                    )
-                if on_both > NEGLIGIBLE:
-                    _add_shares(
-                        begin, end, weight * on_both, sensor, quiet, fail[s], rest, worked[s], n_ones[s], worth[s]
-                    )
+                posterior[s, k] = share[s] + share[2]
+                n_on[s] += weight * posterior[s, k]
+                counts = worked[s], n_ones[s], worth[s]
+                if share[s] > NEGLIGIBLE:
+                    _add_shares(begin, end, weight * share[s], sensor, quiet, fail[s], nothing, *counts)
+                if share[2] > NEGLIGIBLE:
+                    _add_shares(begin, end, weight * share[2], sensor, quiet, fail[s], fail[1 - s], *counts)
         for s in range(2):
             odds = probability[s] * np.exp(silent[s])
             either = 1.0 - probability[s] + odds

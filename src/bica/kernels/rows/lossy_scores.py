@@ -6,8 +6,8 @@ The score of a row, the slope of its log-likelihood, is the expectation of the s
     by reach_i, where it is on: -1/fail_i for a 0, quiet_i / (fail_i (1 - quiet_i)) for a 1;
     by leak_i: -1/(1 - leak_i) for a 0, quiet_i / ((1 - leak_i) (1 - quiet_i)) for a 1.
 
-The information is the sum over the rows of the outer product of that expectation with itself. The products of the scores
-under two different draws of the activity have just that expectation: with scores s_1 ... s_K of K independent draws,
+The information is the sum over the rows of the outer product of that expectation with itself. The products of the
+scores under two different draws of the activity have just that expectation: with s_1 ... s_K of K independent draws,
 
     [(sum s_k)(sum s_k)' - sum s_k s_k'] / (K (K - 1)),        and with known activity it would be  sum s_k s_k' / K.
 
@@ -41,14 +41,22 @@ def _score(
 
 
 @compiled
+def _add_outer(weight: float, vector: Numbers, matrix: Numbers) -> None:
+    """Add the outer product of a vector with itself."""
+    for a in range(vector.size):
+        for b in range(vector.size):
+            matrix[a, b] += weight * vector[a] * vector[b]
+
+
+@compiled
 def source_information(
     rows: Places, is_on: NDArray[np.bool_], quiet: Numbers, cells: LossyCells, place: NDArray[np.int32],
     probability: float, fail: Numbers, leak: Numbers, squares: Numbers, products: Numbers, slope: Numbers,
 ) -> None:  # fmt: skip
-    """Add up, over the given rows and by p, reach and leaks: ``squares`` of s_k s_k', ``products`` of sum times sum, ``slope`` of s_k.
+    """Add up over the given rows: ``squares`` of s_k s_k', ``products`` of the sum of s_k, and its ``slope``.
 
-    ``is_on`` is (n_draws, n_rows) and ``quiet`` (n_draws, n_cells); ``place`` is where a sensor stands in the support of
-    the source, or -1. The matrices are (1 + 2k, 1 + 2k).
+    Scores s_k are by p, reach and leaks, so the matrices are (1 + 2k, 1 + 2k). ``is_on`` is (n_draws, n_rows) and
+    ``quiet`` (n_draws, n_cells); ``place`` is where a sensor stands in the support of the source, or -1.
     """
     (starts, ones), n = cells.ones, fail.size
     at_of, one, every = np.empty(n, np.int64), np.empty(1 + 2 * n), np.empty(1 + 2 * n)
@@ -63,11 +71,8 @@ def source_information(
             every[a] = 0.0
         for draw in range(quiet.shape[0]):
             _score(is_on[draw, r], at_of, cells.heard, quiet[draw], probability, fail, leak, one)
+            _add_outer(weight, one, squares)
             for a in range(one.size):
                 every[a] += one[a]
-                for b in range(one.size):
-                    squares[a, b] += weight * one[a] * one[b]
-        for a in range(one.size):
-            slope[a] += weight * every[a]
-            for b in range(one.size):
-                products[a, b] += weight * every[a] * every[b]
+                slope[a] += weight * one[a]
+        _add_outer(weight, every, products)

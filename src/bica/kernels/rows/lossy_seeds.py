@@ -40,9 +40,10 @@ def profile_of(
     first: int, second: int, rows_of: Lists, place_of: Places, cells: LossyCells, quiet: Numbers, leak: Numbers,
     usual: Numbers, profile: Numbers,
 ) -> float:  # fmt: skip
-    """The weight of the rows in which both sensors are left to their leaks; ``profile`` becomes that of each sensor's ones.
+    """The weight of the rows in which both sensors are left to their leaks.
 
-    A cell that was not observed counts as ``usual``, the share of the sensor's ones in the whole table.
+    ``profile`` becomes the weight of each sensor's ones among these rows. A cell that was not observed counts as
+    ``usual``, the share of the sensor's ones in the whole table.
     """
     (cell_starts, ones), total = cells.ones, 0.0
     for i in range(profile.size):
