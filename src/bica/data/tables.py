@@ -23,7 +23,7 @@ from bica.data.readers.csv import CsvParser, layout_of
 from bica.data.readers.engine import SUFFIXES, Compression, LinesTable, TextLines, check_whole, longest_line
 from bica.data.readers.frames import FrameTable, LazyTable, check_lazy_types, looks_of_frame, looks_of_schema
 from bica.data.readers.json import JsonParser, keys_of, looks_of_keys
-from bica.data.readers.relations import ParquetFile, Relation, RelationTable, relation_table
+from bica.data.readers.relations import ParquetFile, ParquetTable, Relation, RelationTable, relation_table
 from bica.data.roles import ColumnLook, looks_of
 from bica.errors import BicaError, ColumnWarning, DataError, LimitError, OutputError
 from bica.output import begin_passing, end_passing
@@ -190,7 +190,7 @@ def kind_inside(path: Path) -> tuple[Kind, Compression]:
 
 
 __all__ = ["Binarize", "open_table"]
-OPENED = (ArrayTable, FrameTable, LazyTable, LinesTable, RelationTable, SparseTable, SpooledTable)
+OPENED = (ArrayTable, FrameTable, LazyTable, LinesTable, ParquetTable, RelationTable, SparseTable, SpooledTable)
 
 
 def open_table(
