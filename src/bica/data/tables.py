@@ -9,7 +9,7 @@ import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
@@ -20,10 +20,18 @@ from narwhals.exceptions import DuplicateError
 from bica.data.chunks import Binarize, Chunk, Columns, Options, Reading, Table
 from bica.data.readers.arrays import ArrayTable, SparseTable, matrix_table, table_of_matrix
 from bica.data.readers.csv import CsvParser, layout_of
-from bica.data.readers.engine import SUFFIXES, Compression, LinesTable, TextLines, check_whole, longest_line
+from bica.data.readers.engine import (
+    COUNT_COLUMN,
+    SUFFIXES,
+    Compression,
+    LinesTable,
+    TextLines,
+    check_whole,
+    longest_line,
+)
 from bica.data.readers.frames import FrameTable, LazyTable, check_lazy_types, looks_of_frame, looks_of_schema
 from bica.data.readers.json import JsonParser, keys_of, looks_of_keys
-from bica.data.readers.relations import ParquetFile, Relation, RelationTable, relation_table
+from bica.data.readers.relations import ParquetFile, ParquetTable, Relation, RelationTable, relation_table
 from bica.data.roles import ColumnLook, looks_of
 from bica.errors import BicaError, ColumnWarning, DataError, LimitError, OutputError
 from bica.output import begin_passing, end_passing
@@ -83,6 +91,8 @@ def open_kind(path: Path, kind: Kind, compression: Compression, options: Options
         return matrix_table(path, kind, options)
     if kind == "parquet":
         file = ParquetFile(path)
+        if options.sample_weight is None and file.holds_counts():
+            options = replace(options, sample_weight=COUNT_COLUMN)
         return relation_table(file, *file.columns(), options, "a file")
     if compression != "none":
         check_whole(path, compression)
@@ -190,7 +200,7 @@ def kind_inside(path: Path) -> tuple[Kind, Compression]:
 
 
 __all__ = ["Binarize", "open_table"]
-OPENED = (ArrayTable, FrameTable, LazyTable, LinesTable, RelationTable, SparseTable, SpooledTable)
+OPENED = (ArrayTable, FrameTable, LazyTable, LinesTable, ParquetTable, RelationTable, SparseTable, SpooledTable)
 
 
 def open_table(
