@@ -25,6 +25,7 @@ from bica.estimate.search import BETTER, BY_SLOPE, SourceSearch, Start, add, dro
 from bica.estimate.settings import WORD, Settings, Varying
 from bica.estimate.temporal import Bounds, learn_in_time
 from bica.estimate.whole import Route, WholeTask
+from bica.kernels.compiled import A_WIDE_FIT, expect
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -119,6 +120,7 @@ class Likelihood(Settings):
 
     def _fit_from_blocks(self, table: Varying, rng: np.random.Generator) -> Fit:
         """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""
+        expect(A_WIDE_FIT)
         task = WideTask.of(table, self)
         learned = task.learn(rng)
         if learned.interrupted or table.data.n_sensors > WORD:
