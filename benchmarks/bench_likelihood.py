@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bica import FindBICA, Likelihood, Noise, OrMixture, PatternCounts
-from bica.estimate.likelihood import first_search, lattice_task
+from bica.estimate.likelihood import lattice_task
 from bica.estimate.search import SourceSearch, Start
 from bica.estimate.settings import Varying
 from bica.kernels.lattice.subsets import subset_sums
@@ -100,7 +100,7 @@ def score_of_truth(truth: OrMixture, data: PatternCounts) -> float:
     scores = []
     for flip_rate in (max(truth.noise.false_alarm, 1e-4), 0.02):
         start = Start(sources, seen.rate, np.ones(sources.size, dtype=bool), np.array([flip_rate]))
-        scores.append(SourceSearch(first_search(task).task, start).best.score)
+        scores.append(SourceSearch(task.search().task, start).best.score)
     return max(scores)
 
 

@@ -18,6 +18,11 @@ COMMAND_ONLY = {  # what belongs to a terminal and to files
     "force": "save(path, overwrite=True)",
     "as_json": "attributes are plain values already",
     "weights": "sample_weight of fit",
+    "drop": "PatternCounts.of(path, drop=...), or a frame without the column",
+    "columns": "PatternCounts.of(path, columns=...), or a frame of these columns",
+    "id": "open_table(path, id=...); arrays of answers have the order of the rows",
+    "time": "open_table(path, time=...), plot_activity(rows, times)",
+    "names": "PatternCounts.of(path, sensors=...)",
     "picture": "plot_matrix(), plot_activity(rows)",
     "n_resamples": "bootstrap(n_resamples)",
 }

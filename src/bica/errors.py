@@ -17,6 +17,22 @@ class DataError(BicaError, ValueError):
     """The input cannot be read as binary observations."""
 
 
+class RowError(DataError):
+    """A row cannot be read; readers that know the line in its file name that instead."""
+
+    def __init__(self, row: int, trouble: str, before: str = "") -> None:
+        super().__init__(row, trouble, before)
+        self.row = row  # counted from 0
+        self._words = before, trouble
+
+    def __str__(self) -> str:
+        return self.at(f"row {self.row}")
+
+    def at(self, place: str) -> str:
+        """The sentence with the row called ``place``."""
+        return place.join(self._words)
+
+
 class ModelError(BicaError, ValueError):
     """The numbers given do not describe an OR mixture."""
 
@@ -47,6 +63,10 @@ class MissingExtraError(BicaError, ImportError):
 
 class BicaWarning(UserWarning):
     """Something that the user should know but that stops nothing."""
+
+
+class ColumnWarning(BicaWarning):
+    """A column of a table was taken for something else than a sensor."""
 
 
 class MisfitWarning(BicaWarning):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,11 +63,15 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     significance : float or None
         FindBICA: the level at which two columns must depend on each other before they may share a source.
     known : sequence of KnownSource, tuple (columns, probability) or mapping
-        Sources that are there, with their columns and perhaps their probability and their name.
+        Sources that are there, with their columns and perhaps their probability, their name and their reach.
     forbidden : sequence of sequences of str
         Columns that no unknown source drives all together; a single name keeps unknown sources away from that column.
     prior : pair of floats or None
         A Beta prior on every probability: (alpha, beta) counts as alpha - 1 rows on and beta - 1 rows off.
+    edges : "auto", "sure" or "lossy"
+        Whether a source always switches on all its columns ("sure"), or each of them with a probability of its own
+        ("lossy", see ``reach_``), or whichever the rows speak for ("auto"; sure edges where the noise or a prior is
+        given). What the other kind would have said is in ``diagnostics_["other_edges"]``.
     n_sources : int or None
         How many sources there are, if that is known; rivals such as "mac" or "message-passing" cannot find it out.
     binarize : float, mapping from column to float, or None
@@ -138,6 +142,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         known: Sequence[Any] = (),
         forbidden: Sequence[str | Sequence[str]] = (),
         prior: tuple[float, float] | None = None,
+        edges: Literal["auto", "sure", "lossy"] = "auto",
         n_sources: int | None = None,
         binarize: Binarize = None,
         temporal: bool | float = False,
@@ -152,6 +157,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.known = known
         self.forbidden = forbidden
         self.prior = prior
+        self.edges = edges
         self.n_sources = n_sources
         self.binarize = binarize
         self.temporal = temporal

@@ -93,6 +93,7 @@ DEFAULTS: dict[str, Any] = {  # of the settings that go to whatever method was c
     "known": (),
     "forbidden": (),
     "prior": None,
+    "edges": "auto",
     "n_sources": None,
 }
 

@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import NoReturn
 
-from bica.errors import OutputError, Terminated
+from bica.errors import OutputError, SettingError, Terminated
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EINVAL, errno.EACCES)
@@ -86,10 +86,18 @@ def temporary_folder() -> Iterator[Path]:
         _passing.discard(folder)
 
 
-def check_outputs(force: bool, *paths: str | None) -> None:
-    """Before the work, refuse files that could not be written after it; None is no file."""
-    for path in paths:
-        if path is not None and path != "-":
+def check_outputs(force: bool, *paths: str | None, as_json: bool = False) -> None:
+    """Before the work, refuse files that could not be written after it; None is no file.
+
+    Standard output carries one thing only, which may be an answer ``as_json``, and a file is written once.
+    """
+    wanted = [path for path in paths if path is not None]
+    if as_json and "-" in wanted:
+        raise SettingError("--json and a file written to `-` both want standard output; choose one")
+    if len(set(wanted)) < len(wanted):
+        raise SettingError("two outputs go to the same place; name them differently")
+    for path in wanted:
+        if path != "-":
             check_target(path, overwrite=force)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from bica.data.chunks import Binarize
+from bica.data.chunks import Binarize, Reading
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.diagnose.verdicts import Diagnosis
@@ -35,6 +35,7 @@ def read(
     sample_weight: Any = None,
     binarize: Binarize = None,
     temporal: bool = False,
+    **reading: Unpack[Reading],
 ) -> Data:
     """The rows of a table of any kind: counted or, with ``temporal``, in order, where each row counts once.
 
@@ -42,15 +43,17 @@ def read(
     array([2., 1.])
     """
     if not temporal:
-        return PatternCounts.of(x, sensors=sensors, sample_weight=sample_weight, binarize=binarize)
+        return PatternCounts.of(x, sensors=sensors, sample_weight=sample_weight, binarize=binarize, **reading)
     if sample_weight is not None:
         raise SettingError("consecutive rows count once each; leave out the weights or the order")
-    return read_in_order(x, sensors=sensors, binarize=binarize)
+    return read_in_order(x, sensors=sensors, binarize=binarize, **reading)
 
 
-def read_in_order(x: Any, *, sensors: Sequence[str] | None = None, binarize: Binarize = None) -> Rows:
+def read_in_order(
+    x: Any, *, sensors: Sequence[str] | None = None, binarize: Binarize = None, **reading: Unpack[Reading]
+) -> Rows:
     """The rows of a table of any kind in their order; at least one."""
-    rows = Rows.of(x, sensors=sensors, binarize=binarize)
+    rows = Rows.of(x, sensors=sensors, binarize=binarize, **reading)
     if not len(rows.words):
         raise DataError("the table has no rows, so there is nothing to learn from")
     return rows

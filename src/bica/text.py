@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from reprlib import Repr
 from reprlib import repr as shortened
@@ -90,7 +90,18 @@ def counted(n: float, thing: str) -> str:
     return f"{n:.15g} {thing}" if n == 1 else f"{n:.15g} {thing}s"
 
 
+def _both_forms(word: str) -> tuple[str, str]:
+    one, slash, several = word.partition("/")
+    if slash:
+        return one, several
+    for ending, single in (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch"), ("shes", "sh"), ("s", "")):
+        if word.lower().endswith(ending) and len(word) > len(ending) + 1 and not word.lower().endswith("ss"):
+            return word[: -len(ending)] + single, word
+    return word, word
+
+
 WORD_LENGTH = 60  # characters of a noun that the user gives
+THINGS = ("sensors", "sources", "rows")  # that users have words of their own for
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,50 +117,29 @@ class Nouns:
     sensors: str = "sensors"
     sources: str = "sources"
     rows: str = "rows"
+    sensor: tuple[str, str] = field(init=False, compare=False, repr=False)  # one and several, as in a sentence
+    source: tuple[str, str] = field(init=False, compare=False, repr=False)
+    row: tuple[str, str] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        for field in self.__slots__:
-            given = as_name(getattr(self, field), f"the word for {field}").strip()
+        for things in THINGS:
+            given = as_name(getattr(self, things), f"the word for {things}").strip()
             if not all(given.split("/")) or given.count("/") > 1 or not given.isprintable() or len(given) > WORD_LENGTH:
-                raise ModelError(f"{shortened(given)} is no word for {field}; give a plural, or both as in mouse/mice")
-            object.__setattr__(self, field, given)
-
-    @property
-    def sensor(self) -> tuple[str, str]:
-        """One sensor and several, in the user's words."""
-        return _both_forms(self.sensors)
-
-    @property
-    def source(self) -> tuple[str, str]:
-        """One source and several."""
-        return _both_forms(self.sources)
-
-    @property
-    def row(self) -> tuple[str, str]:
-        """One row and several."""
-        return _both_forms(self.rows)
+                raise ModelError(f"{shortened(given)} is no word for {things}; give a plural, or both as in mouse/mice")
+            object.__setattr__(self, things, given)
+            object.__setattr__(self, things.removesuffix("s"), _both_forms(given))
 
     def changes(self) -> dict[str, str]:
         """The words that differ from ours, as a model file holds them."""
-        return {key: getattr(self, key) for key in self.__slots__ if getattr(self, key) != getattr(USUAL_NOUNS, key)}
+        return {key: getattr(self, key) for key in THINGS if getattr(self, key) != getattr(USUAL_NOUNS, key)}
 
     def with_changes(self, changes: Mapping[str, str | None]) -> "Nouns":
         """The same with other words where some are given."""
-        own = {key: getattr(self, key) for key in self.__slots__}
+        own = {key: getattr(self, key) for key in THINGS}
         return Nouns(**{**own, **{key: word for key, word in changes.items() if word is not None}})
 
 
 USUAL_NOUNS = Nouns()
-
-
-def _both_forms(word: str) -> tuple[str, str]:
-    one, slash, several = word.partition("/")
-    if slash:
-        return one, several
-    for ending, single in (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch"), ("shes", "sh"), ("s", "")):
-        if word.lower().endswith(ending) and len(word) > len(ending) + 1 and not word.lower().endswith("ss"):
-            return word[: -len(ending)] + single, word
-    return word, word
 
 
 def counted_as(n: float, forms: tuple[str, str]) -> str:

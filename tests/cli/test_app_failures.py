@@ -33,7 +33,7 @@ def leave(error: BaseException) -> int:
 
 def test_every_error_of_ours_has_a_code():
     ours = {value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.BicaError)}
-    assert ours - {errors.BicaError} == CODES.keys()
+    assert ours - {errors.BicaError, errors.RowError} == CODES.keys()  # that one is made of a row and its trouble
 
 
 @pytest.mark.parametrize("kind", CODES)

@@ -54,7 +54,7 @@ def test_measures_are_those_of_the_metrics_with_both_kinds_of_noise(monkeypatch)
 def test_a_refusal_is_recorded_with_its_reason(monkeypatch):
     monkeypatch.setitem(CONTENDERS, "greedy", Contender("mac", {"max_assign": 40}))
     monkeypatch.setattr("bica.rivals.mac.TABLE_CELLS", 10)
-    monkeypatch.setattr("bica.compare.task._warm", lambda *_: None)
+    monkeypatch.setattr("bica.compare.task.warm_up", lambda *_: None)
     record = Task(contender="greedy", setting=SETTING, seed=0).perform()
     assert "lower max_assign" in record["failure"]
     assert record["hamming_distance"] is None

@@ -31,6 +31,12 @@ def weights_for(rows):
     return st.lists(st.sampled_from([0, 1, 2, 7, 0.5, 0.25]), min_size=len(rows), max_size=len(rows)).filter(any)
 
 
+def row_words(container, row):
+    """What a message calls a row: its line in a file of text, counted from 1."""
+    lines = {containers.csv_file: 2, containers.json_lines_file: 1}
+    return f"line {row + lines[container]}" if container in lines else f"row {row}"
+
+
 def names_of(rows):
     return [f"sensor {i}" for i in range(len(rows[0]))]
 
@@ -71,7 +77,7 @@ def test_chunks_hold_every_row_in_order(container, rows):
 @pytest.mark.parametrize("width", [3, 70])
 def test_a_value_that_is_neither_0_nor_1_is_named_by_row_and_column(container, width):
     rows = [[0, None, 1] + [0] * (width - 3), [0, 1, 1] + [0] * (width - 3), [1, 7, 5] + [0] * (width - 3)]
-    known = r"row 2, " if container is not containers.polars_lazy or width > 64 else ""
+    known = row_words(container, 2) + ", " if container is not containers.polars_lazy or width > 64 else ""
     sentence = (
         known + "column 'sensor 1' holds 7, but only 0 and 1 can be read; turn measurements into 0/1 with `binarize`"
     )
@@ -127,13 +133,15 @@ def test_a_column_of_weights_is_taken_out_and_used(container, rows, data):
 
 @WITH_COLUMNS
 def test_a_negative_weight_in_a_column_is_refused_by_row(container):
-    with pytest.raises(DataError, match=re.escape("the weight of row 1 is -1.0; weights are finite and not negative")):
+    with pytest.raises(
+        DataError, match=f"the weight of {row_words(container, 1)} is -1.0; weights are finite and not negative"
+    ):
         read(container, [[1, 2], [0, -1]], sample_weight="sensor 1")
 
 
 @WITH_COLUMNS
 def test_a_missing_weight_in_a_column_is_refused_by_row(container):
-    with pytest.raises(DataError, match="the weight of row 1 is nan"):
+    with pytest.raises(DataError, match=f"the weight of {row_words(container, 1)} is nan"):
         read(container, [[1, 2], [0, None], [1, 1]], sample_weight="sensor 1")
 
 

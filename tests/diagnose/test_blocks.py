@@ -8,7 +8,17 @@ from scipy.stats import binom
 
 from bica.data.pairs import ColumnBits
 from bica.data.patterns import PatternCounts
-from bica.diagnose.blocks import LEVEL, WIDTH, OddSet, _Block, _chernoff, _complete_histogram, block_tests, blocks_of
+from bica.diagnose.blocks import (
+    LEVEL,
+    WIDTH,
+    OddSet,
+    _Block,
+    _chernoff,
+    _complete_histogram,
+    _x2_tail,
+    block_tests,
+    blocks_of,
+)
 from bica.diagnose.table import Watched
 from bica.diagnose.verdicts import Diagnosis
 from bica.model.fit import Fit
@@ -130,3 +140,22 @@ def test_the_sensors_of_the_clearest_difference_are_named():
     found = by_blocks(model, model.noise.apply(model.observe(activity), rng))
     assert found.odd.p_value <= LEVEL
     assert {"x1", "x2"} <= set(found.odd.sensors)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_block_whose_numbers_explain_every_pattern_contradicts_nothing(seed):
+    """Sensors 1 and 2 are always on together: three patterns, of which two rates and the number of rows leave none."""
+    truth = OrMixture([[1, 0], [1, 0], [1, 1]], [0.1, 0.25], Noise.flips(1e-6))
+    assert by_blocks(truth, truth.sample(500, np.random.default_rng(seed))).odd.p_value > 0.01
+
+
+def test_x2_of_projected_normal_residuals_has_its_gamma_tail():
+    """A projection that leaves parts of patterns: the p-value of many draws is uniform within its own error."""
+    rng = np.random.default_rng(11)
+    basis = np.linalg.qr(rng.standard_normal((8, 3)))[0]
+    free = np.eye(6) - basis[:6] @ basis[:6].T  # six of eight patterns
+    root = np.linalg.cholesky(free + 1e-12 * np.eye(6))
+    draws = rng.standard_normal((2000, 6)) @ root.T
+    p_values = np.array([_x2_tail(float(x @ x), np.full(6, 1e9), free) for x in draws])
+    share = (p_values < 0.05).mean()
+    assert abs(share - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 2000)

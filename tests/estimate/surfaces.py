@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from bica.data.patterns import PatternCounts
 from bica.estimate.lattice import Cells, NoiseShape, Point, Surface
+from bica.estimate.noise import own_rates, two_rates
 from bica.model.noise import Noise
 
 clear_rates = st.floats(0.1, 0.3)  # of noise: four sensors leave every row a chance of at least 1e-4
@@ -52,8 +53,8 @@ def noise_shapes(draw, m, rates, shapes=SHAPES):
     if kind == "shared":
         return NoiseShape.shared_flips(m, 1e-4), np.array([draw(rates)])
     if kind == "two":
-        return NoiseShape.two_rates(m, 1e-4), np.array([draw(rates), draw(rates)])
-    return NoiseShape.own_rates(m, 1e-4), np.array(draw(each) + draw(each))
+        return two_rates(m, 1e-4), np.array([draw(rates), draw(rates)])
+    return own_rates(m, 1e-4), np.array(draw(each) + draw(each))
 
 
 def cells_of(rows, weights):

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bica.estimate.lattice import NoiseShape
+from bica.estimate.noise import own_rates, two_rates
 from bica.estimate.score import BetaPrior, em_step
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -21,8 +22,8 @@ ALL_FREE = np.ones(3, dtype=bool)
 SHAPES = {
     "known": (NoiseShape.known(Noise.flips(0.05), 4), np.empty(0)),
     "shared": (NoiseShape.shared_flips(4, 1e-6), np.array([0.2])),
-    "two": (replace(NoiseShape.two_rates(4, 1e-6), pull=0.0), np.full(2, 0.2)),
-    "own": (replace(NoiseShape.own_rates(4, 1e-6), pull=0.0), np.full(8, 0.2)),
+    "two": (replace(two_rates(4, 1e-6), pull=0.0), np.full(2, 0.2)),
+    "own": (replace(own_rates(4, 1e-6), pull=0.0), np.full(8, 0.2)),
 }
 
 

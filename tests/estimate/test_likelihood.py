@@ -173,7 +173,7 @@ class TestLimits:
         ("n_sensors", "settings", "way"),
         [
             (1, {}, "lattice"),
-            (16, {}, "lattice"),
+            (16, {"edges": "sure"}, "lattice"),
             (17, {}, "blocks"),
             (21, {}, "blocks"),
             (17, {"prior": (2, 5)}, "lattice"),

@@ -6,9 +6,9 @@ from scipy.integrate import quad
 
 from bica import Likelihood
 from bica.data.patterns import PatternCounts
-from bica.estimate.lattice import NoiseShape, Surface
-from bica.estimate.likelihood import first_search, lattice_task
-from bica.estimate.noise import TYPICAL_ERROR, has_splinters, log_evidence, promised
+from bica.estimate.lattice import Surface
+from bica.estimate.likelihood import lattice_task
+from bica.estimate.noise import TYPICAL_ERROR, has_splinters, log_evidence, own_rates, promised
 from bica.estimate.settings import Settings, Varying
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -88,19 +88,21 @@ def test_where_one_flip_rate_is_right_nothing_changes(seed, flip_rate):
     rng = np.random.default_rng(seed)
     truth = random_network(10, 10, rng=rng, noise=Noise.flips(flip_rate))
     rows = truth.sample(1000, rng)
-    assert learned(rows).document() == learned(rows, noise="estimate").document()
+    plain = learned(rows, noise="estimate")
+    assert learned(rows, edges="sure").document() == plain.document()
+    assert learned(rows).model == plain.model
 
 
 def search_of(rows):
-    search = first_search(lattice_task(Varying.of(PatternCounts.of(rows), (), ()), Settings()))
+    search = lattice_task(Varying.of(PatternCounts.of(rows), (), ()), Settings()).search()
     search.run()
     return search
 
 
-def own_rates(search):
+def with_own_rates(search):
     """The surface of the same rows with rates of every sensor."""
     cells = search.task.scale.surface.cells
-    return Surface(cells, NoiseShape.own_rates(cells.n_sensors, 1e-6))
+    return Surface(cells, own_rates(cells.n_sensors, 1e-6))
 
 
 class TestEvidence:
@@ -146,6 +148,6 @@ def test_the_slope_promises_nothing_where_one_rate_is_right_and_much_where_it_is
     promise = []
     for noise in (Noise.flips(0.03), Noise(0.01, np.linspace(0, 0.4, 8))):
         search = search_of(OrMixture(network.mixing, network.probability, noise).sample(3000, rng))
-        promise.append(promised(search, own_rates(search)))
+        promise.append(promised(search, with_own_rates(search)))
     assert promise[0] < 20  # half a chi-squared of 15 degrees: 7.5 on average, 18 in one of a thousand
     assert promise[1] > 50

@@ -198,7 +198,7 @@ def test_what_does_not_fit_the_table_is_refused(settings, complaint):
         (([],), "at least one sensor"),
         ((["a"], 1.5), r"must lie in \(0, 1\), but 1.5 was given"),
         ((["a"], "often"), "but 'often' was given"),
-        ((["a"], 0.1, "fox", "more"), "is not a known source; give KnownSource"),
+        ((["a"], 0.1, "fox", 0.9, "more"), "is not a known source; give KnownSource"),
         ({"sensor": ["a"]}, "is not a known source"),
         (7, "7 is not a known source"),
     ],

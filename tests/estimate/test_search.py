@@ -11,7 +11,7 @@ from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning
 from bica.estimate import search
 from bica.estimate.lattice import Cells, NoiseShape, Surface
-from bica.estimate.likelihood import first_search, lattice_task
+from bica.estimate.likelihood import lattice_task
 from bica.estimate.rows import states
 from bica.estimate.rows.states import RowSurface, StateCells, first_shape, row_task
 from bica.estimate.score import Scale, cost_by_size
@@ -119,7 +119,7 @@ def test_gain_finds_what_slope_does_not():
     truth, rng = network(GARR200212, 0.02, 1)
     data = PatternCounts.of(truth.sample(5000, rng))
     task = lattice_task(Varying.of(data, (), ()), Settings())
-    by_gain = first_search(task)
+    by_gain = task.search()
     by_slope = SourceSearch(replace(by_gain.task, moves=BY_SLOPE), task.start())
     by_slope.run()
     by_gain.run()
@@ -189,7 +189,7 @@ class TestManySensors:
         table, settings = Varying.of(data, (), ()), Settings()
         shape = first_shape(table, settings)
         start = Start(as_sets(sorted(columns(truth))), np.full(15, 0.05), np.ones(15, dtype=bool), np.array([0.01]))
-        search = row_task(table, settings, start, shape, limits).search(shape, start)
+        search = row_task(table, settings, start, shape, limits).search(start)
         assert search.surface.cells.weights.size < data.weights.size
         assert columns(learned(rows).model) == columns(truth)
         monkeypatch.setattr(states, "MOST_CUT", 0.0)

@@ -1,7 +1,9 @@
 """Rows of sources whose edges may fail, by going through all 2^n activities of n sources and all cells."""
 
-from itertools import product
+from itertools import pairwise, product
 from math import inf, log, prod
+
+from tests.reference import slow_markov
 
 Cells = list[bool | None]  # of one row; None is a cell that was not observed
 
@@ -48,6 +50,16 @@ class SlowLossy:
     def costs(self, cells):
         """-log of the joint chance of each activity and the row, in the order of ``activities``."""
         return [-log(chance) if (chance := self.joint(cells, activity)) > 0 else inf for activity in self.activities()]
+
+    def course_cost(self, rows, course, stays):
+        """-log of the chance of rows in order together with a course: one activity per row."""
+        cells = [self.cell(i, value, a) for row, a in zip(rows, course, strict=True) for i, value in enumerate(row)]
+        chances = cells
+        for j, (p, stay) in enumerate(zip(self.probability, stays, strict=True)):
+            moves = slow_markov.moves(p, stay)
+            chances = chances + [p if activity[j] else 1 - p for activity in course[:1]]
+            chances = chances + [moves[before[j]][after[j]] for before, after in pairwise(course)]
+        return sum(-log(chance) if chance > 0 else inf for chance in chances)
 
     def table(self):
         """The chance of every row, indexed by bit set."""

@@ -5,6 +5,7 @@ The sentence goes to standard error, and the kind of error is the exit code.
 
 import errno
 import os
+import re
 import signal
 import sys
 import threading
@@ -17,7 +18,7 @@ from typing import Any, NoReturn
 
 import click
 
-from bica.errors import BicaError, BicaWarning, SettingError, Terminated
+from bica.errors import BicaError, BicaWarning, ColumnWarning, SettingError, Terminated
 from bica.text import harmless
 from bica.version import __version__
 
@@ -26,6 +27,7 @@ ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(sig
 GRACE = 0.5  # seconds to unwind after a request to end; a compiled loop may take longer to notice
 ENDED = "ended on request; no file was left half-written"
 TRACEBACK = "BICA_TRACEBACK"
+SETTING = re.compile(r"`(drop|columns|id|time|binarize|sample_weight)`")  # which the user gave, or can, as an option
 LIKE = 0.55  # how much of a word must agree with the one that was meant
 
 
@@ -97,9 +99,14 @@ COMMANDS = {
         "Turn EVENTS, logs or captures, into a table of zeros and ones: one row per slot.",
     ),
     "fit": ("bica.cli.commands.fit", "Learn the sources behind TABLE, a file of zeros and ones."),
+    "count": (
+        "bica.cli.commands.count",
+        "Count the distinct rows of each TABLE into one file that merges with others.",
+    ),
     "show": ("bica.cli.commands.show", "Show the sources of MODEL: their sensors and how often each is on."),
     "name": ("bica.cli.commands.name", "Give sources of MODEL names, and say what sensors, sources and rows are."),
     "report": ("bica.cli.commands.report", "Write a report to send: MODEL as one HTML file that needs no network."),
+    "serve": ("bica.cli.commands.serve", "Open a page on this machine to learn, see and question a model."),
     "decode": ("bica.cli.commands.decode", "Find which sources of MODEL were on in each row of TABLE."),
     "explain": (
         "bica.cli.commands.explain",
@@ -107,6 +114,10 @@ COMMANDS = {
     ),
     "simulate": ("bica.cli.commands.simulate", "Make a table of zeros and ones whose sources are known."),
     "score": ("bica.cli.commands.score", "Measure how far MODEL is from TRUTH, another model file."),
+    "compare": (
+        "bica.cli.commands.compare",
+        "Compare methods: on each TABLE, on simulated problems, or both.",
+    ),
     "reproduce": ("bica.cli.commands.reproduce", "Run the paper's experiments again: results, figures and tables."),
     "export": ("bica.cli.commands.export", "Write MODEL as a graph or a list for other programs."),
     "monitor": ("bica.cli.commands.monitor", "Choose the channel that each sniffer should watch."),
@@ -159,7 +170,7 @@ def _exit_code(error: Exception) -> int:
 
 def _sentence(error: Exception) -> str:
     if isinstance(error, BicaError):
-        return str(error)
+        return SETTING.sub(lambda found: f"--{'weights' if found[1] == 'sample_weight' else found[1]}", str(error))
     if isinstance(error, MemoryError):
         return "this machine has not enough memory for this; try fewer rows or sensors"
     if isinstance(error, OSError):
@@ -267,7 +278,9 @@ def _plain_warnings() -> Iterator[None]:
         usual = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **named: Any) -> None:
-            if issubclass(category, BicaWarning):
+            if issubclass(category, ColumnWarning):
+                click.echo(f"note: {harmless(str(message))}", err=True)
+            elif issubclass(category, BicaWarning):
                 click.echo(f"bica: warning: {harmless(str(message))}", err=True)
             else:
                 usual(message, category, *place, **named)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -54,6 +56,54 @@ binarize_option = click.option(
 weights_option = click.option("--weights", metavar="COLUMN", help="The column that says how often each row counts.")
 
 
+def _all_names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """The names in every use of an option, separated by commas."""
+    return tuple(name for text in given for name in between_commas(text))
+
+
+READING = (
+    click.option(
+        "--drop", multiple=True, callback=_all_names, metavar="COLUMNS", help="Columns that are no sensors: left out."
+    ),
+    click.option(
+        "--columns", multiple=True, callback=_all_names, metavar="COLUMNS", help="The only columns that are sensors."
+    ),
+    click.option("--id", metavar="COLUMN", help="Says what a row is about; it goes beside the answers."),
+    click.option(
+        "--time", metavar="COLUMN", help="Says when a row was; it goes beside the answers.  [default: recognised]"
+    ),
+    click.option("--names", metavar="FILE", help="The names of the columns, one per line, for tables without."),
+    binarize_option,
+)
+
+
+def table_options(*, weights: bool = True) -> Callable[[Function], Function]:
+    """The options that say how TABLE is read; the command gets them as one mapping, the settings of ``open_table``."""
+
+    def decorate(function: Function) -> Function:
+        @wraps(function)
+        def command(**given: Any) -> Any:
+            return function(reading=_reading(given, weights), **given)
+
+        for option in reversed((*READING, weights_option) if weights else READING):
+            command = option(command)
+        return cast(Function, command)
+
+    return decorate
+
+
+def _reading(given: dict[str, Any], weights: bool) -> dict[str, Any]:
+    """Take what says how TABLE is read out of all that was given; what was not given is left to its default."""
+    names = given.pop("names")
+    found = {setting: given.pop(setting) for setting in ("drop", "columns", "id", "time", "binarize")}
+    found["sample_weight"] = given.pop("weights") if weights else None
+    if names is not None:
+        from bica.data.readers.arrays import names_in
+
+        found["sensors"] = names_in(Path(names))
+    return {setting: value for setting, value in found.items() if value not in (None, ())}
+
+
 def output_option(help_text: str, *, required: bool = False) -> Callable[[Function], Function]:
     """The option ``-o FILE``; a single dash is standard output."""
     return click.option("-o", "--output", metavar="FILE", required=required, help=help_text)
@@ -65,15 +115,6 @@ def words_options(function: Function) -> Function:
         help_text = f"Your word for {thing}, as in {example}; or both forms, as in mouse/mice."
         function = click.option(f"--{thing}-are", metavar="WORD", help=help_text)(function)
     return function
-
-
-def refuse_two_answers(as_json: bool, *outputs: str | None) -> None:
-    """Refuse two outputs in one place: standard output carries one thing only, and a file is written once."""
-    wanted = [output for output in outputs if output is not None]
-    if as_json and "-" in wanted:
-        raise click.UsageError("--json and a file written to `-` both want standard output; choose one.")
-    if len(set(wanted)) < len(wanted):
-        raise click.UsageError("two outputs go to the same place; name them differently.")
 
 
 def rate(text: str) -> float:

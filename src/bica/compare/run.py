@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import multiprocessing
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bica.data.readers.engine import connection, path_literal, text_literal
-from bica.errors import DataError, LimitError, OutputError, SettingError
+from bica.errors import BicaWarning, DataError, LimitError, OutputError, SettingError
 from bica.output import check_target, temporary_folder, write_whole
 from bica.progress import n_threads, report
 
@@ -156,7 +158,10 @@ def _results(plan: list[Job], n_jobs: int) -> Iterator[Record]:
 
 
 def _perform(job: Job) -> Record:
-    return job.perform()
+    """The record of one job; what a method warns of belongs to a fit of one's own, not to one of thousands."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BicaWarning)
+        return job.perform()
 
 
 def _obey(parent: Connection) -> None:
@@ -165,6 +170,7 @@ def _obey(parent: Connection) -> None:
     A method answers Ctrl-C with what it has found so far, which must not count as finished.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    atexit.register(os._exit, 0)  # nothing is left to be written; tearing packages down may print on the screen
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
 
+from bica.compare.contest import SCORES, similarity
 from bica.compare.task import MEASURES
 
 LEVEL = 0.99  # of the confidence intervals
@@ -111,3 +115,64 @@ def with_best_variant(
         elif best[tuple(record[part] for part in cell)] == name:
             chosen.append(record | {"contender": title, "variant": name})
     return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one contender did on one problem of a contest, over all seeds."""
+
+    problem: str
+    contender: str
+    told: int | None  # the number of sources, if the method had to be told
+    means: dict[str, Mean]  # of every score that was measured, "stability" included
+    runs: dict[str, dict[int, float]]  # the same scores by seed, without stability, which belongs to no single seed
+    verdicts: dict[str, int]  # how often each was given
+    failure: str | None  # why the contender refused the problem, if it did
+    n_failed: int
+
+
+def standings(records: Iterable[dict[str, Any]], level: float = LEVEL) -> list[Standing]:
+    """One standing for every problem and contender, in the order in which they first appear.
+
+    Stability is how similar the sources of two seeds are, on average over all pairs of seeds. A seed draws other rows,
+    or another part of the table, so a method that follows chance has a low one.
+    """
+    cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for record in records:
+        cells.setdefault((record["problem"], record["contender"]), []).append(record)
+    ordered = dict.fromkeys(problem for problem, _ in cells)
+    return [
+        _standing(problem, contender, cells[problem, contender], level)
+        for problem in ordered
+        for place, contender in cells
+        if place == problem
+    ]
+
+
+def _standing(problem: str, contender: str, members: list[dict[str, Any]], level: float) -> Standing:
+    runs = {name: {r["seed"]: float(r[name]) for r in members if r[name] is not None} for name in SCORES}
+    measured = {name: list(values.values()) for name, values in runs.items()}
+    measured["stability"] = _likeness([json.loads(r["sources"]) for r in members if r["failure"] is None])
+    failures = [record["failure"] for record in members if record["failure"] is not None]
+    return Standing(
+        problem,
+        contender,
+        next((record["told"] for record in members if record["told"] is not None), None),
+        {name: mean_of(values, level) for name, values in measured.items() if values},
+        runs,
+        dict(Counter(record["verdict"] for record in members if record["failure"] is None)),
+        failures[0] if failures else None,
+        len(failures),
+    )
+
+
+def paired_difference(one: Standing, other: Standing, measure: str, level: float = LEVEL) -> Mean:
+    """The mean of ``one`` minus ``other`` over the seeds that both have, which share their rows."""
+    ours, theirs = one.runs.get(measure, {}), other.runs.get(measure, {})
+    return mean_of([ours[seed] - theirs[seed] for seed in ours if seed in theirs], level)
+
+
+def _likeness(found: Sequence[Sequence[Sequence[int]]]) -> list[float]:
+    """How similar the sources of each pair of runs are, looked at from both sides."""
+    columns = [[frozenset(column) for column in run] for run in found]
+    return [(similarity(one, other) + similarity(other, one)) / 2 for one, other in combinations(columns, 2)]

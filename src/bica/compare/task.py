@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from time import process_time
 from typing import Any
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaError, SettingError
@@ -22,7 +24,7 @@ from bica.model.files import as_json
 from bica.model.fit import Fit, Method
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
-from bica.simulate import EVALUATION, TOPOLOGIES, Problem, random_network, simulate, topology
+from bica.simulate import EVALUATION, TOPOLOGIES, Problem, bars, random_network, simulate, topology, with_lossy_edges
 from bica.version import __version__
 
 
@@ -71,10 +73,65 @@ def _random(n_sensors: int, n_sources: int, rng: np.random.Generator) -> OrMixtu
     return random_network(n_sensors, n_sources, rng=rng)
 
 
+def _lossy(n_sensors: int, n_sources: int, rng: np.random.Generator) -> OrMixture:
+    """Sources of three to five sensors, each of which they reach in half to all of the rows."""
+    sure = random_network(n_sensors, n_sources, column_weight=(3, 5), rng=rng)
+    return with_lossy_edges(sure, (0.5, 1.0), rng=rng)
+
+
+def _bars(side: int, _: int, rng: np.random.Generator) -> OrMixture:
+    return bars(side, probability=(0.05, 0.3), rng=rng)
+
+
+def _invertible(n_sensors: int, _: int, rng: np.random.Generator) -> OrMixture:
+    """As many sources as sensors, independent modulo 2, so that XORs of sensors can tell them apart."""
+    while True:
+        mixing = rng.random((n_sensors, n_sensors)) < 0.5
+        if _rank_modulo_2(mixing) == n_sensors:
+            return OrMixture(mixing, rng.uniform(0.05, 0.4, n_sensors))
+
+
+def _rank_modulo_2(matrix: NDArray[np.bool_]) -> int:
+    """The number of independent rows of bits, where 1 + 1 = 0."""
+    rest, rank = list(matrix.copy()), 0
+    while rest:
+        row = rest.pop()
+        if row.any():
+            rank += 1
+            first = row.argmax()
+            rest = [other ^ row if other[first] else other for other in rest]
+    return rank
+
+
 NETWORKS: dict[str, NetworkMaker] = {
     **{f"topology {name}": partial(_fixed, name) for name in TOPOLOGIES},
     "random 10 x 10": partial(_random, 10, 10),
 }
+FAMILIES: dict[str, tuple[Callable[[int, int, np.random.Generator], OrMixture], str]] = {
+    "random": (_random, "random 20 x 30"),  # sensors x sources, two to four sensors each
+    "lossy": (_lossy, "lossy 10 x 6"),  # edges that fail now and then; flips are false alarms only
+    "bars": (_bars, "bars 4"),  # the lines and columns of a square
+    "xor": (_invertible, "xor 8"),  # mixed by XOR, where OR is the wrong model
+}
+MOST_SENSORS = 10_000  # of a network whose size the user types
+
+
+def network_named(name: str) -> NetworkMaker:
+    """The network of this name: one of the evaluation, or one of a family with its size.
+
+    >>> network_named("bars 3")(np.random.default_rng(0)).mixing.shape
+    (9, 6)
+    """
+    if name in NETWORKS:
+        return NETWORKS[name]
+    typed = re.fullmatch(r"(\w+) (\d{1,5})(?: x (\d{1,5}))?", name)
+    if typed and typed[1] in FAMILIES and (typed[1] in ("random", "lossy")) == (typed[3] is not None):
+        make, sizes = FAMILIES[typed[1]][0], (int(typed[2]), int(typed[3] or 0))
+        if 1 <= sizes[0] ** (2 if typed[1] == "bars" else 1) <= MOST_SENSORS and sizes[1] <= MOST_SENSORS:
+            return partial(make, *sizes)
+        raise SettingError(f"network {name!r} has a size that cannot be drawn; up to {MOST_SENSORS} sensors can")
+    choice = [*map(repr, NETWORKS), *(repr(example) for _, example in FAMILIES.values())]
+    raise SettingError(f"there is no network {name!r}; choose from {', '.join(choice)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,12 +148,19 @@ class Setting:
         >>> Setting(network="topology one", n_samples=50, flip_rate=0.1).draw(0).rows.shape
         (50, 10)
         """
-        if self.network not in NETWORKS:
-            raise SettingError(f"there is no network {self.network!r}; choose from {', '.join(map(repr, NETWORKS))}")
-        name = crc32(self.network.encode())
+        make, name = network_named(self.network), crc32(self.network.encode())
         rng = np.random.default_rng([seed, name, self.n_samples, round(1e6 * self.flip_rate)])
-        model = NETWORKS[self.network](rng).with_noise(Noise.flips(self.flip_rate))
-        return simulate(model, self.n_samples, rng)
+        miss = 0.0 if self.network.startswith("lossy ") else self.flip_rate
+        model = make(rng).with_noise(Noise(self.flip_rate, miss))
+        return self.draw_from(model, self.n_samples, rng)
+
+    def draw_from(self, model: OrMixture, n_samples: int, rng: np.random.Generator) -> Problem:
+        """Rows of a model of this network: ORs of active sources, or XORs if that is how the network mixes."""
+        problem = simulate(model, n_samples, rng)
+        if not self.network.startswith("xor "):
+            return problem
+        odd = (problem.activity.astype(np.int64) @ model.mixing.T) % 2 == 1
+        return replace(problem, rows=model.noise.apply(odd, rng))
 
 
 def topology_settings(
@@ -159,7 +223,7 @@ class Task:
         rival = contender(self.contender)
         record = self.key() | {"version": __version__, "failure": None, **dict.fromkeys(MEASURES)}
         try:
-            _warm(self.contender)
+            warm_up(self.contender)
             begin = process_time()
             fit = _fit(rival, problem, self.seed)
             record["cpu_seconds"] = process_time() - begin
@@ -183,7 +247,7 @@ def _fit(rival: Contender, problem: Problem, seed: int) -> Fit:
 
 
 @cache
-def _warm(name: str) -> None:
+def warm_up(name: str) -> None:
     """Load compiled kernels before the clock runs, once per process."""
     small = Setting(network="topology two", n_samples=WARM_ROWS, flip_rate=0.0).draw(0)
     _fit(contender(name), small, 0)

@@ -1,17 +1,20 @@
 """What a reader is told and what it yields: names, thresholds and weights; rows of 0, 1 and missing cells."""
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from math import inf
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.errors import DataError, SettingError
+from bica.data.roles import ColumnLook, looks_of
+from bica.errors import ColumnWarning, DataError, RowError, SettingError
 from bica.kernels.bits import Words, packed
-from bica.text import brief
+from bica.text import brief, folded
 
 Binarize = float | Mapping[str, float] | None
 WEIGHT_LIMIT = 2.0**53  # from here on a sum does not grow by one
@@ -20,21 +23,39 @@ LEAST_WEIGHT = 2.0**-53  # below this, adding to one changes nothing
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of a table; one of them may hold weights instead of observations."""
+    """The columns of a table: sensors, and others that hold weights, ids or times, or that are left out."""
 
     sensors: tuple[str, ...]
     thresholds: NDArray[np.float64] | None = None  # (n_sensors,), NaN where cells must be 0 or 1
     weight: int | None = None  # the number of the column of weights, if there is one
+    others: tuple[int, ...] = ()  # columns that are neither sensors nor weights
+    carried: tuple[tuple[str, int], ...] = ()  # of these the ids and times, which go beside the answers
+    time: str | None = None  # the name of the carried column that holds the times
 
     @property
     def n_columns(self) -> int:
-        """How many columns the table has, with that of the weights."""
-        return len(self.sensors) + (self.weight is not None)
+        """How many columns the table has in all."""
+        return len(self.sensors) + (self.weight is not None) + len(self.others)
 
     @property
     def places(self) -> list[int]:
         """The number of each sensor's column in the table."""
-        return [i for i in range(self.n_columns) if i != self.weight]
+        left = {self.weight, *self.others}
+        return [i for i in range(self.n_columns) if i not in left]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the columns that go beside the answers."""
+        return tuple(name for name, _ in self.carried)
+
+
+class Reading(TypedDict, total=False):
+    """How a table is to be read, beside names, weights and thresholds."""
+
+    drop: Sequence[str]  # columns to leave out
+    columns: Sequence[str] | None  # the only sensors
+    id: str | None  # a column that says what a row is about; it goes beside the answers
+    time: str | None  # the column that holds the times
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +65,68 @@ class Options:
     sensors: Sequence[str] | None = None  # names in place of those that the table has
     sample_weight: Any = None  # one weight per row, or the name of the column that holds them
     binarize: Binarize = None  # above this a number counts as 1; for all columns, or for some by name
+    reading: Reading = field(default_factory=Reading)
 
-    def columns(self, names: Iterable[Any], unread: str | None = None) -> Columns:
-        """Settle the columns of a table whose header says ``names``.
+    def columns(self, names: Iterable[Any], unread: str | None = None, looks: Sequence[ColumnLook] = ()) -> Columns:
+        """Settle the columns of a table whose header says ``names`` and whose first rows look like ``looks``.
 
         ``unread`` says what the table is where nobody knows yet how many rows it has: its weights must be a column.
 
         >>> Options(sample_weight="n", binarize={"b": 0.5}).columns(["a", "n", "b"])
-        Columns(sensors=('a', 'b'), thresholds=array([nan, 0.5]), weight=1)
+        Columns(sensors=('a', 'b'), thresholds=array([nan, 0.5]), weight=1, others=(), carried=(), time=None)
         """
         if unread is not None and self.sample_weight is not None and not isinstance(self.sample_weight, str):
             raise DataError(f"the weights of {unread} must be one of its columns; pass its name as `sample_weight`")
         found = [str(name) for name in names]
-        place = _place_of_weights(found, self.sample_weight) if isinstance(self.sample_weight, str) else None
-        kept = [name for i, name in enumerate(found) if i != place]
+        weight = _place_of_weights(found, self.sample_weight) if isinstance(self.sample_weight, str) else None
+        carried, dropped = self._beside(found, weight, looks or looks_of([(name, ()) for name in found]))
+        others = tuple(sorted({*(place for _, place in carried), *dropped} - {weight}))
+        kept = [name for i, name in enumerate(found) if i != weight and i not in others]
         settled = checked_names(kept if self.sensors is None else list(self.sensors))
         if len(settled) != len(kept):
             raise DataError(f"{len(settled)} sensor names were given, but the table has {len(kept)} columns")
-        return Columns(settled, thresholds_of(self.binarize, settled), place)
+        time = next((name for name, _ in carried if name != self.reading.get("id")), None)
+        return Columns(settled, thresholds_of(self.binarize, settled), weight, others, tuple(carried), time)
+
+    def _beside(
+        self, names: list[str], weight: int | None, looks: Sequence[ColumnLook]
+    ) -> tuple[list[tuple[str, int]], list[int]]:
+        """The columns that are carried along, and those that are left out."""
+        reading = self.reading
+        only = reading.get("columns")
+        drop = [_place(names, name, "drop") for name in reading.get("drop") or ()]
+        chosen = range(len(names)) if only is None else [_place(names, name, "columns") for name in only]
+        named = (("id", reading.get("id")), ("time", reading.get("time")))
+        carried = [(name, _place(names, name, setting)) for setting, name in named if name]
+        taken = {weight, *drop, *(place for _, place in carried)}
+        if only is None:
+            return self._recognised(looks, taken, carried, drop)
+        times = [(look.name, place) for place, look in enumerate(looks) if look.role == "time"]
+        if not reading.get("time"):
+            carried += [pair for pair in times if pair[1] not in taken and pair[1] not in chosen][:1]
+        return carried, [place for place in range(len(names)) if place not in chosen or place in drop]
+
+    def _recognised(
+        self, looks: Sequence[ColumnLook], taken: set[int | None], carried: list[tuple[str, int]], drop: list[int]
+    ) -> tuple[list[tuple[str, int]], list[int]]:
+        """The same with an index and times that nobody named; an id that nobody named is refused."""
+        explicit = self.binarize if isinstance(self.binarize, Mapping) else {}
+        for place, look in enumerate(looks):
+            if place in taken or look.name in explicit:
+                continue
+            if look.role == "index":
+                drop = [*drop, place]
+                warn_of_column(f"column {brief(look.name)} is left out: it is the row index that pandas writes")
+            elif look.role == "time":
+                carried = [*carried, (look.name, place)]
+                warn_of_column(f"column {brief(look.name)} holds times: it goes beside the answers and is no sensor")
+            elif look.role == "id":
+                raise DataError(
+                    f"column {brief(look.name)} looks like an id, not like on and off: it holds "
+                    f"{', '.join(brief(cell) for cell in look.examples)}, ...; leave it out with `drop`, or keep it "
+                    "beside the answers with `id`"
+                )
+        return carried, drop
 
     def weights(self, n_rows: int) -> NDArray[np.float64] | None:
         """The weights of the rows, unless they are in a column of the table."""
@@ -131,8 +196,22 @@ def checked_weights(weights: NDArray[np.float64], first_row: int) -> NDArray[np.
         why = "weights are finite and not negative"
         if 0 < weight < np.inf:
             why = "weights that can be added exactly are 0 or from 2^-53 to 2^53; multiply them all by one number"
-        raise DataError(f"the weight of row {first_row + row} is {weight!r}; {why}")
+        raise RowError(first_row + row, f" is {weight!r}; {why}", "the weight of ")
     return weights
+
+
+def warn_of_column(sentence: str) -> None:
+    """Tell the user that a column was taken for something else than a sensor."""
+    warnings.warn(sentence, ColumnWarning, stacklevel=2)
+
+
+def _place(names: list[str], name: str, setting: str) -> int:
+    """The number of a column that a setting names."""
+    if name not in names:
+        near = get_close_matches(str(name), names, n=1)
+        meant = f"; did you mean {brief(near[0])}?" if near else f" ({folded([brief(n) for n in names], 8)})"
+        raise SettingError(f"`{setting}` names a column {brief(name)}, which the table does not have{meant}")
+    return names.index(name)
 
 
 def _place_of_weights(names: list[str], weight: str) -> int:
@@ -166,10 +245,15 @@ class Chunk:
     words: Words  # (n_rows, n_words)
     observed: Words | None = None  # same shape, bit set where the cell was observed; None: all were
     weights: NDArray[np.float64] | None = None  # (n_rows,); None: every row counts once
+    labels: tuple[tuple[str, ...], ...] = ()  # the cells of each carried column, (n_rows,) each; absent when counting
 
 
 class Table(Protocol):
     """A source of rows that may be larger than memory."""
+
+    @property
+    def columns(self) -> Columns:
+        """What its columns are."""
 
     @property
     def sensors(self) -> tuple[str, ...]:
@@ -195,7 +279,6 @@ def rows_a_chunk(n_sensors: int) -> int:
 
 
 STRANGE = 3  # neither 0 nor 1 nor missing
-INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")  # in CSV, in a frame read from it, in Parquet
 NOT_OBSERVED = ("NoneType", "NAType", "NaTType", "MaskedConstant")  # by name, since pandas may not be installed
 
 
@@ -241,16 +324,12 @@ def strange_value(row: int | None, sensor: str, value: object) -> DataError:
     shown = value.item() if isinstance(value, np.generic) else value
     if isinstance(shown, float) and shown.is_integer():
         shown = int(shown)
-    where = f"column {brief(sensor)}" if row is None else f"row {row}, column {brief(sensor)}"
-    remedy = remedy_for(sensor, "turn measurements into 0/1 with `binarize`")
-    return DataError(f"{where} holds {brief(shown)}, but only 0 and 1 can be read; {remedy}")
+    remedy = AS_TEXT if isinstance(shown, str) else "turn measurements into 0/1 with `binarize`"
+    trouble = f"column {brief(sensor)} holds {brief(shown)}, but only 0 and 1 can be read; {remedy}"
+    return DataError(trouble) if row is None else RowError(row, f", {trouble}")
 
 
-def remedy_for(sensor: str, usual: str) -> str:
-    """What to do about a column that cannot be read: ``usual``, unless pandas wrote it without being asked to."""
-    if sensor not in INDEX_NAMES:
-        return usual
-    return "this looks like the row index that pandas writes; leave the column out, as `index=False` does"
+AS_TEXT = "leave the column out with `drop`, or write 1 and 0 for yes and no"
 
 
 def _cells_of_objects(values: NDArray[Any], thresholds: NDArray[np.float64] | float | None) -> NDArray[np.uint8]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import WEIGHT_LIMIT, Binarize, Chunk, checked_names
+from bica.data.chunks import MISSING, WEIGHT_LIMIT, Binarize, Chunk, Reading, checked_names, rows_a_chunk
 from bica.data.tables import open_table
+from bica.data.writers import write_counts
 from bica.errors import DataError, LimitError
 from bica.kernels.bits import (
     Words,
@@ -182,23 +184,25 @@ class PatternCounts:
         sensors: Sequence[str] | None = None,
         sample_weight: Any = None,
         binarize: Binarize = None,
+        **reading: Unpack[Reading],
     ) -> PatternCounts:
         """Count the rows of an array, a data frame, a sparse matrix, a DuckDB relation or a file.
 
         A cell is 0, 1 or missing (NaN, null, masked, empty). ``sensors`` names the columns; ``binarize`` makes 1 of
         numbers above a threshold, in all columns or, as a mapping, in some; ``sample_weight`` is one weight per row, or
-        the name of the column of a frame, a relation or a file that holds them. Files larger than memory are fine:
-        memory goes with the number of distinct rows. Time is linear in the number of cells.
+        the name of the column of a frame, a relation or a file that holds them. ``drop``, ``columns``, ``id`` and
+        ``time`` say which columns are no sensors, as in ``open_table``. Files larger than memory are fine: memory goes
+        with the number of distinct rows. Time is linear in the number of cells.
 
         >>> PatternCounts.of([[0.2, 7], [0.9, 3]], binarize=0.5, sensors=["a", "b"]).rows()
         array([[False,  True],
                [ True,  True]])
         """
         if isinstance(x, PatternCounts):
-            if not (sensors is None and sample_weight is None and binarize is None):
+            if not (sensors is None and sample_weight is None and binarize is None and not reading):
                 raise DataError("these rows are counted already: names, weights and thresholds come before that")
             return x
-        table = open_table(x, sensors=sensors, sample_weight=sample_weight, binarize=binarize)
+        table = open_table(x, sensors=sensors, sample_weight=sample_weight, binarize=binarize, **reading)
         counts = cls.of_chunks(tracked(table.distinct(), "reading the table"), table.sensors)
         if not counts.weights.size:
             raise DataError("the table has no rows, or their weights are all zero, so there is nothing to learn from")
@@ -211,6 +215,28 @@ class PatternCounts:
         check_total_weight(float(weights.sum()))
         complete = bool((observed == all_observed(len(sensors))).all())
         return cls(patterns, weights, sensors, None if complete else observed)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the counts as a Parquet file, which every reader here knows; counts of batches merge with ``+``.
+
+        >>> from tempfile import TemporaryDirectory
+        >>> data = PatternCounts.of([[0, 1], [1, 1], [0, 1]])
+        >>> with TemporaryDirectory() as folder:
+        ...     data.save(f"{folder}/counts.parquet")
+        ...     PatternCounts.of(f"{folder}/counts.parquet") == data
+        True
+        """
+        write_counts(path, self.sensors, self._pieces(), overwrite=overwrite)
+
+    def _pieces(self) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.float64]]]:
+        """The cells of some distinct rows at a time, and their weights."""
+        step = rows_a_chunk(self.n_sensors)
+        for first in range(0, self.weights.size, step):
+            part = slice(first, first + step)
+            cells = unpacked(self.patterns[part], self.n_sensors).view(np.uint8)
+            if self.observed is not None:
+                cells = np.where(unpacked(self.observed[part], self.n_sensors), cells, np.uint8(MISSING))
+            yield cells, self.weights[part]
 
     @property
     def n_sensors(self) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING, Binarize, Chunk, Table, numbered
+from bica.data.chunks import MISSING, Binarize, Chunk, Reading, Table, numbered
 from bica.data.patterns import PatternCounts
 from bica.data.tables import open_table
 from bica.errors import DataError
@@ -26,9 +26,13 @@ class Rows:
     words: Words  # (n_rows, n_words), bit 0 where a cell was not observed
     observed: Words  # same shape, bit set where it was
     sensors: tuple[str, ...] = ()  # their names, where they matter
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # ids and times, (n_rows,) each, by column
+    time: str | None = None  # the label that holds the times
 
     @staticmethod
-    def of(x: Any, *, sensors: Sequence[str] | None = None, binarize: Binarize = None) -> Rows:
+    def of(
+        x: Any, *, sensors: Sequence[str] | None = None, binarize: Binarize = None, **reading: Unpack[Reading]
+    ) -> Rows:
         """Read all rows of an array, a data frame, a sparse matrix, a DuckDB relation or a file, in their order.
 
         >>> rows = Rows.of([[0, 1], [1, 1]], sensors=["door", "yard"])
@@ -39,7 +43,7 @@ class Rows:
             return x
         if isinstance(x, PatternCounts):
             raise DataError("PatternCounts do not know the order of their rows; give the table itself")
-        return Rows.of_table(open_table(x, sensors=sensors, binarize=binarize))
+        return Rows.of_table(open_table(x, sensors=sensors, binarize=binarize, **reading))
 
     @staticmethod
     def of_one(row: Any, *, binarize: Binarize = None) -> Rows:
@@ -61,10 +65,14 @@ class Rows:
         """Read all rows of an open table."""
         everything = all_observed(len(table.sensors))
         words, observed = [np.empty((0, everything.size), np.uint64)], [np.empty((0, everything.size), np.uint64)]
+        labels: dict[str, list[str]] = {name: [] for name in table.columns.labels}
         for chunk in tracked(table.chunks(), "reading the table"):
             words.append(chunk.words)
             observed.append(np.broadcast_to(everything, words[-1].shape) if chunk.observed is None else chunk.observed)
-        return Rows(np.vstack(words), np.vstack(observed), table.sensors)
+            for name, texts in zip(table.columns.labels, chunk.labels, strict=True):
+                labels[name] += texts
+        beside = {name: tuple(texts) for name, texts in labels.items()}
+        return Rows(np.vstack(words), np.vstack(observed), table.sensors, beside, table.columns.time)
 
     @staticmethod
     def of_words(words: Words, observed: Words | None, n_sensors: int) -> Rows:
@@ -77,6 +85,11 @@ class Rows:
                 f"but words has shape {words.shape} and observed {observed.shape}"
             )
         return Rows(words & observed, observed)
+
+    @property
+    def times(self) -> tuple[str, ...] | None:
+        """When each row was, as the table writes it; None if it does not say."""
+        return None if self.time is None else self.labels[self.time]
 
     @property
     def is_complete(self) -> bool:
@@ -106,7 +119,8 @@ class Rows:
 
     def pick(self, rows: NDArray[np.int64]) -> Rows:
         """These rows only."""
-        return Rows(self.words[rows], self.observed[rows], self.sensors)
+        labels = {name: tuple(texts[row] for row in rows) for name, texts in self.labels.items()}
+        return Rows(self.words[rows], self.observed[rows], self.sensors, labels, self.time)
 
     def of_sensors(self, sensors: NDArray[np.int64]) -> Rows:
         """What these sensors showed."""
@@ -114,7 +128,7 @@ class Rows:
         choose_bits(self.words, sensors, taken[0])
         choose_bits(self.observed, sensors, taken[1])
         names = tuple(self.sensors[place] for place in sensors) if self.sensors else ()
-        return Rows(taken[0], taken[1], names)
+        return Rows(taken[0], taken[1], names, self.labels, self.time)
 
     def matched(self, sensors: tuple[str, ...]) -> Rows:
         """The rows with their columns in the order of a model's sensors, matched by name where both have names.

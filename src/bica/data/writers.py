@@ -3,7 +3,7 @@
 import csv
 import io
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import MISSING
-from bica.data.readers.engine import ctrl_c_passing, path_literal, plain
+from bica.data.readers.engine import COUNT_COLUMN, COUNTS_MARK, ctrl_c_passing, path_literal, plain
 from bica.errors import OutputError, SettingError
 from bica.output import temporary_folder, whole_file
 
@@ -63,26 +63,32 @@ def parquet_bytes(rows: NDArray[np.bool_], names: Sequence[str]) -> bytes:
         return target.read_bytes()
 
 
-WriteCells = Callable[[NDArray[np.uint8]], None]  # some more rows; cells are 0, 1 or MISSING
+Labels = Sequence[Sequence[str]]  # the texts of each column that stands before the cells
+WriteCells = Callable[[NDArray[np.uint8], Labels], None]  # some more rows; cells are 0, 1 or MISSING
 
 
 @contextmanager
-def cell_file(path: str, names: Sequence[str], *, overwrite: bool) -> Iterator[WriteCells]:
-    """A way to write some more rows; the file appears whole at the end, or not at all."""
+def cell_file(
+    path: str, names: Sequence[str], *, overwrite: bool, labels: Sequence[str] = (), are_moments: bool = False
+) -> Iterator[WriteCells]:
+    """A way to write some more rows; the file appears whole at the end, or not at all.
+
+    ``labels`` are the names of columns of text before the cells; Parquet holds ``are_moments`` as moments.
+    """
     if path == "-":
         sys.stdout.flush()
-        with _csv_rows(sys.stdout.buffer, names) as write:
+        with _csv_rows(sys.stdout.buffer, [*labels, *names]) as write:
             yield write
         return
     as_parquet = Path(path).suffix.lower() == ".parquet"
     if as_parquet:
-        check_parquet_names(names)
+        check_parquet_names([*labels, *names])
     with whole_file(path, overwrite=overwrite) as draft:
         if as_parquet:
-            with _parquet_rows(path, draft, names) as write:
+            with _parquet_rows(path, draft, names, labels, "TIMESTAMPTZ" if are_moments else "VARCHAR") as write:
                 yield write
         else:
-            with open(draft, "wb") as file, _csv_rows(file, names) as write:
+            with open(draft, "wb") as file, _csv_rows(file, [*labels, *names]) as write:
                 yield write
 
 
@@ -90,10 +96,36 @@ def cell_file(path: str, names: Sequence[str], *, overwrite: bool) -> Iterator[W
 def _csv_rows(file: IO[bytes], names: Sequence[str]) -> Iterator[WriteCells]:
     file.write(csv_bytes(np.empty((0, len(names)), bool), names))
 
-    def write(cells: NDArray[np.uint8]) -> None:
-        file.write(cell_lines(cells))
+    def write(cells: NDArray[np.uint8], labels: Labels) -> None:
+        file.write(labelled_lines(cells, labels) if labels else cell_lines(cells))
 
     yield write
+
+
+def labelled_lines(cells: NDArray[np.uint8], labels: Labels) -> bytes:
+    r"""One line per row, its labels first.
+
+    >>> labelled_lines(np.array([[1, 0], [2, 0]], np.uint8), [["1,5 h", "2 h"]])
+    b'"1,5 h",1,0\n2 h,,0\n'
+    """
+    if not cells.shape[1]:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(zip(*labels, strict=True))
+        return text.getvalue().encode()
+    before = io.StringIO()
+    csv.writer(before, lineterminator=",\n").writerows(zip(*labels, strict=True))
+    if before.getvalue().count("\n") != len(cells):  # a label holds line ends
+        rows = ([*row, *map(cell_text, cells_)] for row, cells_ in zip(zip(*labels, strict=True), cells, strict=True))
+        whole = io.StringIO()
+        csv.writer(whole, lineterminator="\n").writerows(rows)
+        return whole.getvalue().encode()
+    pairs = zip(before.getvalue().encode().split(b"\n"), cell_lines(cells).split(b"\n"), strict=True)
+    return b"\n".join(label + line for label, line in pairs)
+
+
+def cell_text(cell: int) -> str:
+    """A cell as CSV writes it."""
+    return "" if cell == MISSING else str(int(cell))
 
 
 def cell_lines(cells: NDArray[np.uint8]) -> bytes:
@@ -113,24 +145,29 @@ def cell_lines(cells: NDArray[np.uint8]) -> bytes:
 
 
 @contextmanager
-def _parquet_rows(path: str, target: Path, names: Sequence[str]) -> Iterator[WriteCells]:
+def _parquet_rows(
+    path: str, target: Path, names: Sequence[str], labels: Sequence[str], kind: str
+) -> Iterator[WriteCells]:
     """Rows gather in a database on disk, which then writes the file: memory stays small."""
-    places = range(len(names))
+    places, texts = range(len(names)), range(len(labels))
     with (
         temporary_folder() as folder,
         duckdb.connect(str(folder / "rows.db")) as engine,
         plain_trouble(path),
         ctrl_c_passing(),
     ):
-        engine.execute(f"CREATE TABLE gathered ({', '.join(f'c{i} BOOLEAN' for i in places)})")
+        columns = [*(f"t{i} VARCHAR" for i in texts), *(f"c{i} BOOLEAN" for i in places)]
+        engine.execute(f"CREATE TABLE gathered ({', '.join(columns)})")
 
-        def write(cells: NDArray[np.uint8]) -> None:
-            engine.register("piece", {f"c{i}": np.ascontiguousarray(cells[:, i]) for i in places})
-            chosen = ", ".join(f"CASE WHEN c{i} < {MISSING} THEN c{i} = 1 END" for i in places)
-            engine.execute(f"INSERT INTO gathered SELECT {chosen} FROM piece")  # noqa: S608 - our own names
+        def write(cells: NDArray[np.uint8], labels: Labels) -> None:
+            piece = {f"t{i}": np.array(labels[i], dtype=object) for i in texts}
+            engine.register("piece", {**piece, **{f"c{i}": np.ascontiguousarray(cells[:, i]) for i in places}})
+            chosen = [*piece, *(f"CASE WHEN c{i} < {MISSING} THEN c{i} = 1 END" for i in places)]
+            engine.execute(f"INSERT INTO gathered SELECT {', '.join(chosen)} FROM piece")  # noqa: S608 - our own names
 
         yield write
-        named = ", ".join(f"c{i} AS {_identifier(name)}" for i, name in enumerate(names))
+        before = [f"nullif(t{i}, '')::{kind} AS {_identifier(name)}" for i, name in enumerate(labels)]
+        named = ", ".join([*before, *(f"c{i} AS {_identifier(name)}" for i, name in enumerate(names))])
         engine.execute(f"COPY (SELECT {named} FROM gathered) TO {path_literal(target)} (FORMAT parquet)")  # noqa: S608
 
 
@@ -147,15 +184,46 @@ def _identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-WriteActivity = Callable[[NDArray[np.bool_], NDArray[np.bool_]], None]  # activity, and which of its rows have an answer
+def write_counts(
+    path: str | Path,
+    names: Sequence[str],
+    pieces: Iterable[tuple[NDArray[np.uint8], NDArray[np.float64]]],
+    *,
+    overwrite: bool,
+) -> None:
+    """Distinct rows with how often each occurred, as a Parquet file that readers know as such."""
+    if Path(path).suffix.lower() != ".parquet":
+        raise SettingError(f"{path} should end in .parquet, which is how counts are kept")
+    check_parquet_names([*names, COUNT_COLUMN])
+    places = range(len(names))
+    with (
+        whole_file(str(path), overwrite=overwrite) as draft,
+        temporary_folder() as folder,
+        duckdb.connect(str(folder / "rows.db")) as engine,
+        plain_trouble(str(path)),
+        ctrl_c_passing(),
+    ):
+        engine.execute(f"CREATE TABLE gathered ({', '.join(f'c{i} BOOLEAN' for i in places)}, n DOUBLE)")
+        for cells, weights in pieces:
+            engine.register("piece", {**{f"c{i}": np.ascontiguousarray(cells[:, i]) for i in places}, "n": weights})
+            chosen = ", ".join(f"CASE WHEN c{i} < {MISSING} THEN c{i} = 1 END" for i in places)
+            engine.execute(f"INSERT INTO gathered SELECT {chosen}, n FROM piece")  # noqa: S608 - our own names
+        named = ", ".join([*(f"c{i} AS {_identifier(name)}" for i, name in enumerate(names)), f'n AS "{COUNT_COLUMN}"'])
+        mark = f"KV_METADATA {{{COUNTS_MARK}: '1'}}"
+        engine.execute(f"COPY (SELECT {named} FROM gathered) TO {path_literal(draft)} (FORMAT parquet, {mark})")  # noqa: S608
+
+
+WriteActivity = Callable[[NDArray[np.bool_], NDArray[np.bool_], Labels], None]  # and which rows have an answer
 
 
 @contextmanager
-def activity_file(path: str, names: Sequence[str], *, overwrite: bool) -> Iterator[WriteActivity]:
+def activity_file(
+    path: str, names: Sequence[str], *, overwrite: bool, labels: Sequence[str] = ()
+) -> Iterator[WriteActivity]:
     """A way to write some more rows; the file appears whole at the end, or not at all."""
-    with cell_file(path, names, overwrite=overwrite) as write_cells:
+    with cell_file(path, names, overwrite=overwrite, labels=labels) as write_cells:
 
-        def write(activity: NDArray[np.bool_], answered: NDArray[np.bool_]) -> None:
-            write_cells(np.where(answered[:, None], activity.view(np.uint8), np.uint8(MISSING)))
+        def write(activity: NDArray[np.bool_], answered: NDArray[np.bool_], texts: Labels) -> None:
+            write_cells(np.where(answered[:, None], activity.view(np.uint8), np.uint8(MISSING)), texts)
 
         yield write

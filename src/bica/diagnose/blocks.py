@@ -32,6 +32,7 @@ from scipy.stats import gamma, norm
 from bica.data.pairs import ColumnBits
 from bica.data.patterns import PatternCounts
 from bica.diagnose.table import LISTED, Watched
+from bica.kernels.columns import block_histogram
 from bica.kernels.lattice.channel import mix_lossy_source
 from bica.model.distribution import pattern_table
 from bica.model.or_mixture import OrMixture
@@ -48,6 +49,7 @@ CERTAIN = 3.0  # standard deviations below which the normal tail is good enough
 NEWTON_STEPS, LONGEST_STEP, STEEPEST = 30, 1.0, 50.0  # towards the exponent of Chernoff's bound
 PARALLEL = 1e-3  # share of a direction that must be left after the projection
 SINGULAR = 1e-6
+LEAST_FREE = 0.5  # patterns: a block with fewer to spare cannot contradict its model
 LEVEL, MISSED_ALTERNATIVES = 0.005, 0.1  # of the tests that refute a fit, and how often they may miss a wrong one
 OVERLOOKED = 0.2  # the alternative that a table must be able to show: a further source of two sensors, on so often
 FEWEST_ROWS = 5.0  # that such a source must change
@@ -127,11 +129,13 @@ def blocks_of(mixing: NDArray[np.bool_]) -> list[Places]:
 
 def _complete_histogram(columns: ColumnBits, sensors: Places) -> Vector:
     """The patterns of these sensors in the rows in which all of them were observed."""
-    if columns.observed is None:
-        return columns.histogram(sensors)
-    words = np.bitwise_and.reduce(columns.observed[sensors], axis=0)
-    complete = np.unpackbits(words.view(np.uint8), bitorder="little", count=columns.weights.size).astype(bool)
-    return ColumnBits(columns.on, None, np.where(complete, columns.weights, 0.0)).histogram(sensors)
+    weights, histogram = columns.weights, np.zeros(1 << sensors.size)
+    if columns.observed is not None:
+        words = np.bitwise_and.reduce(columns.observed[sensors], axis=0)
+        complete = np.unpackbits(words.view(np.uint8), bitorder="little", count=weights.size).astype(bool)
+        weights = np.where(complete, weights, 0.0)
+    block_histogram(columns.on, sensors, weights, histogram)
+    return histogram
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -270,16 +274,17 @@ class _Scores:
         z = tested.T @ residual
         sets = np.array([0, *range(1, n_further + 1), *(1 << np.arange(block.sensors.size))])[kept]
         pairs = np.bitwise_count(sets) == 2
-        x2, n_free = (
-            float(residual[:n_frequent] @ residual[:n_frequent]),
-            n_frequent - float((own[:n_frequent] ** 2).sum()),
-        )
+        x2 = float(residual[:n_frequent] @ residual[:n_frequent])
+        free = (
+            np.eye(int(n_frequent)) - own[:n_frequent] @ own[:n_frequent].T
+        )  # what the projection leaves of each pattern
+        n_free = float(np.trace(free))
         return cls(
             block.sensors,
             sets,
             z,
             _tails(probability, tested / root[:, None], z, n_samples),
-            _x2_tail(x2, n_samples * probability[:n_frequent], n_free),
+            _x2_tail(x2, n_samples * probability[:n_frequent], free),
             float(histogram[block.probability <= 0].sum()),
             float(min(1.0, np.sqrt(max(0.0, x2 - n_free) / (4 * n_samples)))),
             OVERLOOKED * left[kept[pairs]],
@@ -335,12 +340,17 @@ def _chernoff(probability: Vector, value: Tables, mean: Vector, n_samples: float
     return np.asarray(np.minimum(1.0, 2 * np.exp(n_samples * np.minimum(exponent, 0.0))))
 
 
-def _x2_tail(x2: float, expected: Vector, n_free: float) -> float:
-    """The p-value of X²: a gamma distribution with its mean and, for rare patterns, at least its variance."""
-    if n_free < SINGULAR:
+def _x2_tail(x2: float, expected: Vector, free: Tables) -> float:
+    """The p-value of X², the square of residuals times ``free``: a gamma distribution with its mean and variance.
+
+    Normal residuals have the mean tr(free) and the variance 2 tr(free²); rare patterns add to that. Where hardly a
+    pattern is free, the fitted numbers explain all of them, and what is left over is not of first order.
+    """
+    mean = float(np.trace(free))
+    if mean < LEAST_FREE:
         return 1.0
-    variance = 2 * n_free + (1 / expected).sum()
-    return float(gamma.sf(x2, n_free**2 / variance, scale=variance / n_free))
+    variance = 2 * float((free**2).sum()) + float((np.diag(free) ** 2 / expected).sum())
+    return float(gamma.sf(x2, mean**2 / variance, scale=variance / mean))
 
 
 def _together(found: list[_Scores], data: PatternCounts) -> BlockTests:

@@ -135,7 +135,9 @@ def both_on(model: OrMixture) -> Square:
     """
     if model.lossy_reach is None:
         reach = model.mixing.astype(float)
-        shared: Square = (reach * np.minimum(model.rate, HIGHEST_SOURCE_RATE)) @ reach.T
+        with np.errstate(divide="ignore"):
+            rate = np.minimum(-np.log1p(-model.probability), HIGHEST_SOURCE_RATE)
+        shared: Square = (reach * rate) @ reach.T
         alone = np.diag(shared)
     else:
         shared, alone = _shared_silence(model.lossy_reach, model.probability)
@@ -228,7 +230,7 @@ class QuietRows:
         >>> quiet.observed, quiet.expected, round(quiet.p_value, 4)
         (0.0, 5.0, 0.0032)
         """
-        rows, stretch = watched.complete(), float(watched.stretch.max(initial=1.0))
+        rows, stretch = watched.complete, float(watched.stretch.max(initial=1.0))
         false_alarm, _ = model.noise.rates(len(model.sensors))
         silence = 1 - model.probability
         if model.lossy_reach is not None:  # a source may be on and reach nothing
@@ -300,7 +302,8 @@ def _slopes(model: OrMixture, data: PatternCounts, sources: NDArray[np.int64], *
     """Derivatives of the log probability of every distinct row by the source rates, then by the flip rate."""
     places, shown = data.patterns[:, 0].astype(np.int64), model.pattern_probability()
     silent = np.zeros(len(model.sensors))
-    hidden = None if model.has_lossy_edges else pattern_table(model.mixing, model.probability, silent, silent)
+    given = model.mixing, model.probability, silent, silent
+    hidden = pattern_table(*given) if model.lossy_reach is None else None
     tables = [_grown(hidden, model, int(j)) - shown for j in sources]
     if noise:  # a slightly higher flip rate is the same as flipping once more at a small rate
         blurred = shown.copy()
@@ -363,7 +366,7 @@ class Splinters:
         >>> Splinters.of(OrMixture(subsets, np.full(15, 0.1)))
         Splinters(n_sources=15, n_parts=14, n_siblings=24)
         """
-        if model.has_lossy_edges:
+        if model.lossy_reach is not None:
             return None
         reach = model.mixing.astype(np.float32)  # counts up to 2^24 stay exact
         size = reach.sum(axis=0)

@@ -36,28 +36,25 @@ class Watched:
 
     places: NDArray[np.int64]  # of these sensors in the table
     counts: PatternCounts  # of these sensors
+    complete: PatternCounts  # the rows without missing cells
     stretch: NDArray[np.float64]  # (n_watched,), how many consecutive rows count as one independent row
     pairs: PairTests | None  # None if there are no sensors, or too many
 
     @classmethod
     def of(cls, data: PatternCounts, places: NDArray[np.int64], stretch: NDArray[np.float64]) -> Watched:
         """Count and test them; ``stretch`` is for all sensors of the table."""
-        counts = data.project(places.tolist())
+        counts = data if places.size == data.n_sensors else data.project(places.tolist())
+        whole = counts
+        if counts.observed is not None:
+            rows = (counts.observed == all_observed(counts.n_sensors)).all(axis=1)
+            whole = PatternCounts(counts.patterns[rows], counts.weights[rows], counts.sensors)
         if not 1 <= places.size <= PAIR_LIMIT:
-            return cls(places, counts, stretch[places], None)
+            return cls(places, counts, whole, stretch[places], None)
         pairs = PairCounts.of(counts)
         thinned = pairs.thinned(stretch[places])
         apart = thinned.apart()
         tests = apart, dependent_pairs(apart, LEVEL), dependent_pairs(thinned.together(), LINKED)
-        return cls(places, counts, stretch[places], PairTests(pairs, thinned, pairs.expected(), *tests))
-
-    def complete(self) -> PatternCounts:
-        """The rows without missing cells."""
-        counts = self.counts
-        if counts.observed is None:
-            return counts
-        whole = (counts.observed == all_observed(counts.n_sensors)).all(axis=1)
-        return PatternCounts(counts.patterns[whole], counts.weights[whole], counts.sensors)
+        return cls(places, counts, whole, stretch[places], PairTests(pairs, thinned, pairs.expected(), *tests))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,6 +243,7 @@ PARITY_SENSORS = 32  # unrelated sensors of which all triples are looked at
 LEAST_BIAS, MUCH_MORE = 0.1, 4.0  # of the parity of three, and how many times that of two of them
 GRADED_SENSORS, LEAST_GRADED, LINKED_PAIRS = 16, 5, 0.85
 BETWEEN = 0.3  # share of the rows with a quarter to three quarters of the sensors on
+GRADED_FACTORS = 2  # the common one, and one for what is off or on by itself
 EVEN_LOG_ODDS = 0.5  # standard deviation over pairs: 0.2 to 0.4 for one factor, 0.9 and more for separate sources
 
 
@@ -256,6 +254,7 @@ class Hint:
     kind: Literal["roles", "graded", "xor", "exclusive", "counts"]
     sentence: str
     method: str | None = None  # of `bica fit` that suits such tables, if there is one
+    n_sources: int | None = None  # to begin with, where that method has to be told
 
 
 def hints(data: PatternCounts) -> list[Hint]:
@@ -269,7 +268,7 @@ def hints(data: PatternCounts) -> list[Hint]:
     ['counts']
     """
     watched = Watched.of(data, data.varying(), np.ones(data.n_sensors))
-    rows = watched.complete()
+    rows = watched.complete
     if watched.pairs is None or rows.weights.sum() < HINT_ROWS or not 2 <= rows.n_sensors <= HINT_SENSORS:
         return []
     cells = rows.rows()
@@ -359,8 +358,8 @@ def _xor(cells: NDArray[np.bool_], weights: NDArray[np.float64], pairs: PairTest
         return None
     return Hint(
         "xor",
-        "sensors depend on each other by whether an odd number of sources is on (XOR), which no OR brings about; there "
-        "is no method for that yet",
+        "sensors depend on each other by whether an odd number of sources is on (XOR), which no OR brings about",
+        method="xor",
     )
 
 
@@ -423,7 +422,9 @@ def _graded(cells: NDArray[np.bool_], weights: NDArray[np.float64], pairs: PairT
     return Hint(
         "graded",
         "each sensor depends on every other, as if by one ability or load behind all of them rather than by separate "
-        "sources; a model of one graded factor suits this better",
+        "sources; a model of graded factors suits this better",
+        method="beta",
+        n_sources=GRADED_FACTORS,
     )
 
 

@@ -72,7 +72,7 @@ class FitCheck:
     def of(cls, fit: Fit, watched: Watched) -> FitCheck:
         """The check of a fit by its table: patterns of all sensors up to 16, else of blocks, and pairs up to 2048."""
         model, fitted, noise = _watched_model(fit.model, watched.places), _fitted(fit), _fitted_noise(fit)
-        sources, whole = _named(model, fit.model, fitted), watched.complete()
+        sources, whole = _named(model, fit.model, fitted), watched.complete
         n_fitted = int(fitted.sum()) + noise + _fitted_edges(fit)
         checked = watched.places.size <= PATTERN_LIMIT and whole.weights.size > 0
         histogram = whole.histogram() if checked else np.zeros(0)
@@ -225,7 +225,8 @@ def _how_often(p_value: float) -> str:
 
 def _places(model: OrMixture, data: PatternCounts) -> NDArray[np.int64]:
     """The sensors that change in the data or, noise aside, in the model; the others say nothing about the noise."""
-    always = (model.reach[:, model.probability >= 1] >= 1).any(axis=1)
+    sure = model.mixing if model.lossy_reach is None else model.lossy_reach >= 1
+    always = sure[:, model.probability >= 1].any(axis=1)
     changing = model.mixing[:, model.probability > 0].any(axis=1) & ~always
     return np.union1d(data.varying(), np.flatnonzero(changing))
 

@@ -30,8 +30,6 @@ Matrix = NDArray[np.float64]
 
 LATTICE_SENSORS = 20  # that vary: a table over all their sets takes 8 MB
 HIGHEST = 0.45  # flip rate: at one half a sensor says nothing
-MOST_FALSE_ALARMS, MOST_MISSES = 0.4, 0.55  # where both are estimated: together below 1, or on and off change roles
-PULL = 1.0  # rows without an error that every such rate starts from: it decides only where the rows say nothing
 
 
 LOWEST_FLIPS = 0.01  # flips in the whole table at the lowest flip rate: too few to change an estimate
@@ -76,20 +74,6 @@ class NoiseShape:
         zeros, ones = np.zeros(n_sensors), np.ones((n_sensors, 1))
         return cls(zeros, zeros, ones, ones, np.array([HIGHEST]), lowest)
 
-    @classmethod
-    def two_rates(cls, n_sensors: int, lowest: float) -> NoiseShape:
-        """A false-alarm rate and a miss rate for all sensors."""
-        zeros, ones = np.zeros(n_sensors), np.ones((n_sensors, 1))
-        highest = np.array([MOST_FALSE_ALARMS, MOST_MISSES])
-        return cls(zeros, zeros, ones * [1, 0], ones * [0, 1], highest, lowest, PULL)
-
-    @classmethod
-    def own_rates(cls, n_sensors: int, lowest: float) -> NoiseShape:
-        """A false-alarm rate for every sensor, then a miss rate for every sensor."""
-        zeros, each, none = np.zeros(n_sensors), np.eye(n_sensors), np.zeros((n_sensors, n_sensors))
-        highest = np.repeat([MOST_FALSE_ALARMS, MOST_MISSES], n_sensors)
-        return cls(zeros, zeros, np.hstack([each, none]), np.hstack([none, each]), highest, lowest, PULL, 2)
-
     @property
     def n_unknown(self) -> int:
         """How many numbers are to be estimated."""
@@ -131,6 +115,11 @@ class Cells:
         gaps = np.repeat(self.unobserved, np.diff(self.starts))
         observed: Vector = self.weights @ ((gaps[:, None] >> np.arange(self.n_sensors)) & 1 == 0)
         return observed
+
+    def ones_share(self) -> Vector:
+        """How often each sensor is on, among the rows in which it was observed: (n_sensors,)."""
+        ones: Vector = self.weights @ ((self.cells[:, None] >> np.arange(self.n_sensors)) & 1)
+        return ones / np.maximum(self.times_observed(), 1.0)
 
     def read(self, table: Vector) -> Vector:
         """The value of every cell in a table over the lattice, unobserved sensors summed out."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -14,13 +15,17 @@ from bica.data.rows import Rows
 from bica.diagnose.table import TableCheck
 from bica.errors import BicaWarning, DataError, LimitError, SettingError
 from bica.estimate.blocks.learn import WideTask
+from bica.estimate.edges import LEAST_SENSORS, LossyRival, edges_to_learn
 from bica.estimate.lattice import LATTICE_SENSORS, Cells, NoiseShape, Surface, lowest_rate
-from bica.estimate.noise import FLIPS
+from bica.estimate.lossy.families import with_families
+from bica.estimate.lossy.learn import learn_lossy
+from bica.estimate.noise import FLIPS, never
 from bica.estimate.rows.states import fit_on_rows
 from bica.estimate.search import BETTER, BY_SLOPE, SourceSearch, Start, add, drop, from_rows, look_closer
 from bica.estimate.settings import WORD, Settings, Varying
 from bica.estimate.temporal import Bounds, learn_in_time
 from bica.estimate.whole import Route, WholeTask
+from bica.kernels.compiled import A_WIDE_FIT, expect
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -43,15 +48,29 @@ class Likelihood(Settings):
     """
 
     noise: Noise | Literal["auto", "estimate", "two-rates", "per-sensor"] = "auto"  # the rows choose
+    edges: Literal["auto", "sure", "lossy"] = "auto"  # the rows choose where the noise is left to them, too
 
     def fit(self, data: PatternCounts, rng: np.random.Generator) -> Fit:
         """Learn from counted rows; Ctrl-C keeps the best so far. Chance is used for tables of many sensors only."""
         table = Varying.of(data, self.known, self.forbidden)
         largest = AT_ONCE if self.prior is None else LATTICE_SENSORS  # a prior is for the lattice alone
-        fit = fit_on_lattice(table, self) if table.places.size <= largest else self._fit_from_blocks(table, rng)
+        fit = self._fit_at_once(table) if table.places.size <= largest else self._fit_from_blocks(table, rng)
         if not fit.converged and fit.diagnostics.get("interrupted"):
             warnings.warn(INTERRUPTED, BicaWarning, stacklevel=2)
         return fit
+
+    def _fit_at_once(self, table: Varying) -> Fit:
+        """From the exact likelihood of all sensors: with sure edges, with lossy ones, or with whichever is better."""
+        edges = edges_to_learn(self)
+        n_fillings = _n_fillings(table.whole, table.data.n_sensors)
+        rival = LossyRival(table, partial(learn_lossy, table, self), partial(with_families, table))
+        if edges == "lossy":
+            if n_fillings > LOSSY_CELLS:
+                raise LimitError(_too_many_fillings(n_fillings, LOSSY_CELLS))
+            return rival.fit()
+        if edges == "sure" or table.data.n_sensors < LEAST_SENSORS or n_fillings > LOSSY_CELLS:
+            return fit_on_lattice(table, self)
+        return rival.chosen(fit_on_lattice(table, self, is_beaten=rival.leads))
 
     def fit_in_order(self, rows: Rows, rng: np.random.Generator) -> Fit:
         """Learn from rows that are consecutive slots: without their order first, then with it.
@@ -98,11 +117,14 @@ class Likelihood(Settings):
             raise SettingError(
                 "the number of sources cannot be given when learning in time; leave it out, or the order"
             )
+        if self.edges == "lossy" or any(source.reach is not None for source in self.known):
+            raise SettingError("when learning in time, edges are sure; leave out lossy edges, or the order")
         if self.noise in ("two-rates", "per-sensor"):
             raise SettingError("in time, one flip rate is estimated for all sensors; give the rates, or leave them out")
 
     def _fit_from_blocks(self, table: Varying, rng: np.random.Generator) -> Fit:
         """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""
+        expect(A_WIDE_FIT)
         task = WideTask.of(table, self)
         learned = task.learn(rng)
         if learned.interrupted or table.data.n_sensors > WORD:
@@ -181,18 +203,24 @@ def _duration(seconds: float) -> str:
     return f"some {seconds:.0f} seconds" if seconds < 100 else f"some {seconds / 60:.0f} minutes"
 
 
+LOSSY_CELLS = 2**20  # the same for lossy edges, where each is read once per edge and step
 LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together
 CLOSER_LOOK = 16  # sensors up to which the gain of thousands of sets is a matter of seconds
 ALL_SETS = 10  # sensors up to which all sets are candidates
 CLEAR_NOISE = 1e-3  # a flip rate below which known noise explains too little to start a search from
 
 
-def fit_on_lattice(table: Varying, settings: Settings, start: Start | None = None) -> Fit:
+def fit_on_lattice(
+    table: Varying,
+    settings: Settings,
+    start: Start | None = None,
+    is_beaten: Callable[[SourceSearch], bool] = never,
+) -> Fit:
     """The fit of a search that starts from no source or as told; Ctrl-C keeps the best so far."""
     task = lattice_task(table, settings)
-    search = first_search(task, start)
+    search = task.search(start)
     if not isinstance(settings.noise, Noise) or _is_clear(settings.noise):
-        return task.learned(search)
+        return task.learned(search, is_beaten)
     try:
         search.run()
     except KeyboardInterrupt:
@@ -203,24 +231,29 @@ def fit_on_lattice(table: Varying, settings: Settings, start: Start | None = Non
 def lattice_task(table: Varying, settings: Settings) -> WholeTask:
     """The task on the lattice: a search by slope and, up to 16 sensors, a closer look at what slope may have missed."""
     _check_size(table.whole, table.data.n_sensors)
-    cells = Cells.of(table.data)
+    first, cells = _first_shape(table, settings), Cells.of(table.data)
     pool = np.arange(1, 2**cells.n_sensors)
     if cells.n_sensors > ALL_SETS:
         pool = from_rows(cells.cells, cells.weights, cells.n_sensors)
     surface = partial(Surface, cells, forbidden=table.forbidden_sets)
     moves = (*BY_SLOPE, look_closer) if cells.n_sensors <= CLOSER_LOOK else BY_SLOPE
-    return WholeTask.of(table, settings, Route(surface, moves, (add, drop), pool, BETTER, exact=True))
+    return WholeTask(table, settings, Route(first, surface, moves, (add, drop), pool, BETTER, exact=True))
 
 
-def first_search(task: WholeTask, start: Start | None = None) -> SourceSearch:
-    """A search with the known noise if it is high enough to explain odd rows, else with one unknown flip rate."""
-    start, data, noise = start or task.start(), task.table.data, task.settings.noise
-    if isinstance(noise, Noise) and _is_clear(noise):
-        return task.search(task.known_shape(noise), replace(start, noise=np.empty(0)))
-    if data.n_sensors < 2:  # with a single sensor, noise looks like a source
-        shape = NoiseShape.known(Noise.flips(lowest_rate(data)), data.n_sensors)
-        return task.search(shape, replace(start, noise=np.empty(0)))
-    return task.search(NoiseShape.shared_flips(data.n_sensors, lowest_rate(data)), start)
+def _first_shape(table: Varying, settings: Settings) -> NoiseShape:
+    """The known noise if it is high enough to explain odd rows, else one unknown flip rate."""
+    n_sensors, lowest = table.data.n_sensors, lowest_rate(table.data)
+    if isinstance(settings.noise, Noise) and _is_clear(settings.noise):
+        return _known_shape(table, settings.noise)
+    if n_sensors < 2:  # with a single sensor, noise looks like a source
+        return NoiseShape.known(Noise.flips(lowest), n_sensors)
+    return NoiseShape.shared_flips(n_sensors, lowest)
+
+
+def _known_shape(table: Varying, noise: Noise) -> NoiseShape:
+    """The noise that the user gave, of the sensors that vary."""
+    noise.rates(table.whole.n_sensors)  # an error unless there is one value per sensor
+    return NoiseShape.known(noise.of_sensors(table.places), table.data.n_sensors)
 
 
 def _is_clear(noise: Noise) -> bool:
@@ -230,9 +263,9 @@ def _is_clear(noise: Noise) -> bool:
 def _with_known_noise(task: WholeTask, first: SourceSearch) -> SourceSearch:
     """A search from there on with the noise that the user gave, which may be none."""
     assert isinstance(task.settings.noise, Noise)
-    fit, shape = first.best.fit, task.known_shape(task.settings.noise)
+    fit, shape = first.best.fit, _known_shape(task.table, task.settings.noise)
     start = Start(fit.point.sources, fit.point.rate, fit.free, np.empty(0), first.n_known)
-    return task.search(shape, explaining(task.route.surface(shape), start))
+    return task.search(explaining(task.route.surface(shape), start), shape)
 
 
 def explaining(surface: Surface, start: Start) -> Start:
@@ -264,10 +297,14 @@ def _check_size(data: PatternCounts, n_varying: int) -> None:
         )
     n_fillings = _n_fillings(data, n_varying)
     if n_fillings > LATTICE_CELLS:
-        raise LimitError(
-            f"the missing cells of the distinct rows can be filled in {n_fillings:.2g} ways, more than the limit of "
-            f"{LATTICE_CELLS:.2g}; drop the sensors or the rows with the most gaps"
-        )
+        raise LimitError(_too_many_fillings(n_fillings, LATTICE_CELLS))
+
+
+def _too_many_fillings(n_fillings: float, limit: int) -> str:
+    return (
+        f"the missing cells of the distinct rows can be filled in {n_fillings:.2g} ways, more than the limit of "
+        f"{limit:.2g}; drop the sensors or the rows with the most gaps"
+    )
 
 
 def _n_fillings(data: PatternCounts, n_varying: int) -> float:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.estimate.lattice import MOST_FALSE_ALARMS, NoiseShape, lowest_rate
+from bica.estimate.lattice import NoiseShape, lowest_rate
 from bica.estimate.score import AT_BOUND, TYPICAL_RATE
 from bica.estimate.search import SourceSearch, Start
 from bica.estimate.settings import Varying
@@ -23,6 +23,8 @@ from bica.estimate.settings import Varying
 Sets = NDArray[np.int64]
 Vector = NDArray[np.float64]
 
+MOST_FALSE_ALARMS, MOST_MISSES = 0.4, 0.55  # where both are estimated: together below 1, or on and off change roles
+PULL = 1.0  # rows without an error that every such rate starts from: it decides only where the rows say nothing
 TYPICAL_ERROR = 0.05  # the median of a half-Cauchy prior on rates of noise
 FIRST_FALSE_ALARM, FIRST_MISS = 0.02, 0.1  # where the climb starts
 LEAST_SENSORS = 3  # that tell misses from rare sources
@@ -41,9 +43,23 @@ class NoiseKind:
     shape: Callable[[int, float], NoiseShape]
 
 
+def two_rates(n_sensors: int, lowest: float) -> NoiseShape:
+    """A false-alarm rate and a miss rate for all sensors."""
+    zeros, ones = np.zeros(n_sensors), np.ones((n_sensors, 1))
+    highest = np.array([MOST_FALSE_ALARMS, MOST_MISSES])
+    return NoiseShape(zeros, zeros, ones * [1, 0], ones * [0, 1], highest, lowest, PULL)
+
+
+def own_rates(n_sensors: int, lowest: float) -> NoiseShape:
+    """A false-alarm rate for every sensor, then a miss rate for every sensor."""
+    zeros, each, none = np.zeros(n_sensors), np.eye(n_sensors), np.zeros((n_sensors, n_sensors))
+    highest = np.repeat([MOST_FALSE_ALARMS, MOST_MISSES], n_sensors)
+    return NoiseShape(zeros, zeros, np.hstack([each, none]), np.hstack([none, each]), highest, lowest, PULL, 2)
+
+
 FLIPS = NoiseKind("estimate", NoiseShape.shared_flips)
-TWO_RATES = NoiseKind("two-rates", NoiseShape.two_rates)
-PER_SENSOR = NoiseKind("per-sensor", NoiseShape.own_rates)
+TWO_RATES = NoiseKind("two-rates", two_rates)
+PER_SENSOR = NoiseKind("per-sensor", own_rates)
 
 
 class NoiseTask(Protocol):
@@ -57,33 +73,40 @@ class NoiseTask(Protocol):
     def route(self) -> Any:
         """The likelihood, and moves that soon show whether another kind of noise is worth a search."""
 
-    def search(self, shape: NoiseShape, start: Start, *, another: bool = False) -> SourceSearch:
-        """A search with this noise, which may be another kind than the first."""
+    def search(
+        self, start: Start | None = None, shape: NoiseShape | None = None, *, another: bool = False
+    ) -> SourceSearch:
+        """A search from the known sources or as told, with the first noise or with ``another`` kind."""
 
 
-def with_best_noise(task: NoiseTask, search: SourceSearch, asked: str) -> tuple[SourceSearch, NoiseKind]:
+def never(_: SourceSearch) -> bool:
+    """No search is beaten where there is nothing but searches."""
+    return False
+
+
+def with_best_noise(
+    task: NoiseTask, search: SourceSearch, asked: str, is_beaten: Callable[[SourceSearch], bool] = never
+) -> tuple[SourceSearch, NoiseKind]:
     """Run the search, with the kind of noise that was asked for or with the one that the rows speak for."""
     only_one = asked == FLIPS.name or task.table.data.n_sensors < LEAST_SENSORS
-    for moves in ((), task.route.first_moves):
-        search.run(moves)
+    for moves in (task.route.first_moves, task.route.moves):
         if not only_one and has_splinters(search):  # there may be hundreds, and each move with them is slow
             other, kind = _best_of_kinds(task, search, asked)
-            if log_evidence(other) > log_evidence(search) + FAR:
+            if log_evidence(other) > log_evidence(search) + FAR or is_beaten(other):
                 return other, kind
-    search.run()
+        search.run(moves)
     return (search, FLIPS) if only_one else _best_of_kinds(task, search, asked)
 
 
 def _best_of_kinds(task: NoiseTask, search: SourceSearch, asked: str) -> tuple[SourceSearch, NoiseKind]:
     """From a search with one flip rate on: the other kinds of noise, and whichever has the best evidence."""
+    n_sensors, lowest = task.table.data.n_sensors, lowest_rate(task.table.data)
+    others = [(kind, kind.shape(n_sensors, lowest)) for kind in (TWO_RATES, PER_SENSOR) if asked in ("auto", kind.name)]
     chosen, evidence = FLIPS, log_evidence(search)
-    for kind in (TWO_RATES, PER_SENSOR):
-        if asked not in ("auto", kind.name):
-            continue
-        shape = kind.shape(task.table.data.n_sensors, lowest_rate(task.table.data))
+    for kind, shape in others:
         if asked != kind.name and not _is_worth_a_try(task, search, shape):
             continue
-        tried = task.search(shape, without_splinters(search, shape), another=True)
+        tried = task.search(without_splinters(search, shape), shape, another=True)
         tried.run(task.route.first_moves)
         if asked == kind.name or log_evidence(tried) > evidence - HOPELESS:
             tried.run()

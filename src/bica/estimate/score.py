@@ -266,12 +266,9 @@ def refit(
     """
     pace = pace or surface.pace
     climb = _Climb(surface, free, prior, pace.tries)
-    point, objective = start, climb.objective(start)
-    information = np.empty((0, 0))
+    point, objective, information = start, climb.objective(start), np.empty((0, 0))
     for number in range(pace.most_steps):
-        if number % pace.fresh == 0:
-            information = climb.information(point)
-        slope = climb.slope(point)
+        slope, information = climb.ground(point, information if number % pace.fresh else None)
         step = climb.bounded_step(point, slope, information)
         promised = float(slope @ step)  # twice what a quadratic hill would still give
         if promised < pace.tolerance or objective + promised < needed:
@@ -304,15 +301,19 @@ class _Climb:
         pull = self.surface.noise.pull * float(np.log1p(-point.noise).sum())
         return point.log_likelihood + pull + self.prior.log_density(point.rate[self.free])
 
-    def slope(self, point: Point) -> Vector:
+    def ground(
+        self, point: Point, information: NDArray[np.float64] | None = None
+    ) -> tuple[Vector, NDArray[np.float64]]:
+        """The slope by rates, then by unknown noise, and their information, unless that of a recent step will do."""
+        derivatives = self.surface.derivatives(point) if information is None else None
         slope = self.surface.gradient(point)
         slope[np.flatnonzero(self.free)] += self.prior.slope(point.rate[self.free])
         slope[point.rate.size :] -= self.surface.noise.pull / (1.0 - point.noise)
-        return slope
+        return slope, self.information(point, derivatives) if information is None else information
 
-    def information(self, point: Point) -> NDArray[np.float64]:
+    def information(self, point: Point, derivatives: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """The empirical Fisher information of rates, then unknown noise."""
-        derivatives = self.surface.derivatives(point)
+        derivatives = self.surface.derivatives(point) if derivatives is None else derivatives
         information = (derivatives * self.surface.cells.weights) @ derivatives.T
         places = np.flatnonzero(self.free)
         information[places, places] += self.prior.curvature(point.rate[self.free])
@@ -389,6 +390,12 @@ class Found:
         """What the rows say for it, before its sources are paid for."""
         return self.fit.objective + self.correction
 
+    @property
+    def visit(self) -> tuple[float, float]:
+        """What a search remembers of it: the score, and the mean of the unknown noise rates."""
+        noise = self.fit.point.noise
+        return self.score, float(np.mean(noise)) if noise.size else 0.0
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scale:
@@ -434,16 +441,14 @@ class Scale:
         forecast: Vector = best.score + height - best.fit.objective - paid - self.cost_of(more, point.sources)
         return forecast
 
-    def best(self, start: Any, free: NDArray[np.bool_], n_known: int, *, exact: bool = False) -> Found:
-        """The sources of ``start`` with their best rates."""
-        return self._judged(refit(self.surface, start, free, self.prior, n_known=n_known, exact=exact), n_known)
-
-    def best_above(self, bar: Found, start: Any, free: NDArray[np.bool_], n_known: int) -> Found:
-        """The same, but given up early where it cannot reach the score of ``bar``."""
-        needed = bar.fit.objective + self._dearer(start.sources, bar.fit.point.sources) - SURPRISE
-        return self._judged(refit(self.surface, start, free, self.prior, n_known=n_known, needed=needed), n_known)
-
-    def _judged(self, fit: Refit, n_known: int) -> Found:
+    def best(
+        self, start: Any, free: NDArray[np.bool_], n_known: int, *, exact: bool = False, above: Found | None = None
+    ) -> Found:
+        """The sources of ``start`` with their best rates; given up early where these cannot score ``above`` another."""
+        needed = -np.inf
+        if above is not None:
+            needed = above.fit.objective + self._dearer(start.sources, above.fit.point.sources) - SURPRISE
+        fit = refit(self.surface, start, free, self.prior, n_known=n_known, needed=needed, exact=exact)
         rates = np.flatnonzero(fit.free)
         correction = evidence_correction(
             fit.information[np.ix_(rates, rates)],

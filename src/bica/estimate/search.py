@@ -137,7 +137,7 @@ class SourceSearch:
         first = self.surface.at(start.sources, start.rate, start.noise)
         self.best = task.scale.best(first, start.free, start.n_known, exact=task.exact)
         self.left: frozenset[frozenset[int]] = frozenset()  # sets of sources that were the best before
-        self.visited = [_visit(self.best)]  # score and mean noise of every set of sources refitted
+        self.visited = [self.best.visit]  # score and mean noise of every set of sources refitted
 
     def run(self, moves: Sequence[Move] | None = None) -> Found:
         """Move until nothing helps, with all moves or only these; ``best`` holds the best so far at any time."""
@@ -179,13 +179,11 @@ class SourceSearch:
     def refitted(self, start: Any, free: Flags, *, promptly: bool = True) -> Found:
         """With its best rates; promptly given up where it cannot better the best."""
         scale = self.task.scale
-        if promptly and self.off(start.sources.size) >= self.off(self.n_sources):
-            found = scale.best_above(self.best, start, free, self.n_known)
-        else:
-            found = scale.best(start, free, self.n_known)
+        promptly = promptly and self.off(start.sources.size) >= self.off(self.n_sources)
+        found = scale.best(start, free, self.n_known, above=self.best if promptly else None)
         if self.task.exact and scale.advantage(found, self.best) > 0:
             found = scale.best(found.fit.point, found.fit.free, self.n_known, exact=True)
-        self.visited.append(_visit(found))
+        self.visited.append(found.visit)
         return found
 
     def improves(self, found: Found) -> bool:
@@ -267,11 +265,6 @@ class SourceSearch:
                 left = rest[0].log_likelihood + prior.log_density(rest[0].rate[rest[1]])
                 loss[place] = self.best.fit.objective - left
         return loss
-
-
-def _visit(found: Found) -> tuple[float, float]:
-    noise = found.fit.point.noise
-    return found.score, float(np.mean(noise)) if noise.size else 0.0
 
 
 Move = Callable[[SourceSearch], bool]

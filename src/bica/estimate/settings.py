@@ -23,18 +23,30 @@ WORD = 64  # sensors of a bit set
 class KnownSource:
     """A source known to be there: the sensors that it switches on and, if known, its probability and its name.
 
+    ``reach`` says how often it switches on each of them while it is active, as one number or one per sensor.
+
     >>> KnownSource(["door", "window"], probability=0.1, name="burglar").sensors
     ('door', 'window')
+    >>> KnownSource(["door", "window"], reach=0.9).reach
+    (0.9, 0.9)
     """
 
     sensors: tuple[str, ...]
     probability: float | None = None
     name: str | None = None
+    reach: tuple[float, ...] | None = None
 
-    def __init__(self, sensors: Iterable[str], probability: float | None = None, name: str | None = None) -> None:
+    def __init__(
+        self,
+        sensors: Iterable[str],
+        probability: float | None = None,
+        name: str | None = None,
+        reach: float | Sequence[float] | None = None,
+    ) -> None:
         object.__setattr__(self, "sensors", (sensors,) if isinstance(sensors, str) else tuple(sensors))
         object.__setattr__(self, "probability", probability)
         object.__setattr__(self, "name", name)
+        object.__setattr__(self, "reach", None if reach is None else _one_per_sensor(reach, len(self.sensors)))
         if not self.sensors:
             raise SettingError("a known source needs at least one sensor")
         if probability is not None and not (isinstance(probability, Real) and 0 < probability < 1):
@@ -45,9 +57,9 @@ class KnownSource:
         """A known source: given as one, or as a mapping or tuple of its sensors, its probability and its name.
 
         >>> KnownSource.of((["door", "window"], 0.1))
-        KnownSource(sensors=('door', 'window'), probability=0.1, name=None)
+        KnownSource(sensors=('door', 'window'), probability=0.1, name=None, reach=None)
         >>> KnownSource.of({"sensors": ["door"], "name": "cat"})
-        KnownSource(sensors=('door',), probability=None, name='cat')
+        KnownSource(sensors=('door',), probability=None, name='cat', reach=None)
         """
         if isinstance(given, KnownSource):
             return given
@@ -57,6 +69,16 @@ class KnownSource:
             raise SettingError(
                 f"{given!r} is not a known source; give KnownSource(sensors), (sensors, probability) or a mapping"
             ) from None
+
+
+def _one_per_sensor(reach: Any, n_sensors: int) -> tuple[float, ...]:
+    values = (reach,) * n_sensors if isinstance(reach, Real) else tuple(reach)
+    if len(values) != n_sensors or not all(isinstance(value, Real) and 0 < float(value) <= 1 for value in values):
+        raise SettingError(
+            f"the reach of a known source is one number in (0, 1], or one for each of its {n_sensors} sensors, "
+            f"but {reach!r} was given"
+        )
+    return tuple(float(value) for value in values)
 
 
 def known_sources(given: Iterable[Any]) -> tuple[KnownSource, ...]:
@@ -112,6 +134,7 @@ class Settings:
     forbidden: Sequence[str | Sequence[str]] = ()  # sensors that are never all driven by one unknown source
     prior: tuple[float, float] | None = None  # a Beta prior on every probability
     n_sources: int | None = None  # how many there are, where that is known; None leaves the choice to the likelihood
+    edges: Literal["auto", "sure", "lossy"] = "sure"  # whether a source always switches its sensors on; auto: compared
     n_jobs: int | None = None  # threads for tables of many sensors, counted as scikit-learn does
 
     def __post_init__(self) -> None:
@@ -123,6 +146,8 @@ class Settings:
             )
         if self.n_sources is not None and not (isinstance(self.n_sources, int) and self.n_sources >= 1):
             raise SettingError(f"n_sources must be a whole number from 1 on, but {self.n_sources!r} was given")
+        if self.edges not in ("auto", "sure", "lossy"):
+            raise SettingError(f"edges is {self.edges!r}; it can be 'auto', 'sure' or 'lossy'")
         object.__setattr__(self, "known", known_sources(self.known))
         if self.n_sources is not None and self.n_sources < len(self.known):
             raise SettingError(f"{len(self.known)} sources are known, more than n_sources = {self.n_sources}")

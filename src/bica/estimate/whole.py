@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bica.errors import BicaWarning
 from bica.estimate.lattice import HIGHEST, NoiseShape, Surface, lowest_rate
-from bica.estimate.noise import FLIPS, LEAST_SENSORS, PER_SENSOR, NoiseKind, with_best_noise
+from bica.estimate.noise import FLIPS, LEAST_SENSORS, PER_SENSOR, NoiseKind, never, with_best_noise
 from bica.estimate.score import AT_BOUND, BetaPrior, Refit, Scale, cost_by_size, refit
 from bica.estimate.search import Move, SearchTask, SourceSearch, Start
 from bica.estimate.settings import Settings, Varying
@@ -34,6 +34,7 @@ FIRST_PROBABILITY = 0.1  # of a known source whose probability is not known
 class Route:
     """How the likelihood of all sensors is computed, and how it is searched."""
 
+    first_shape: NoiseShape  # the noise to begin with
     surface: Callable[[NoiseShape], Any]  # for searching
     moves: Sequence[Move]
     first_moves: Sequence[Move]  # those that soon show whether another kind of noise is worth a search
@@ -52,15 +53,11 @@ class WholeTask:
     table: Varying
     settings: Settings
     route: Route
-    prior: BetaPrior
-    cost: NDArray[np.float64]  # of a source of 0, 1, ... sensors
 
-    @classmethod
-    def of(cls, table: Varying, settings: Settings, route: Route) -> WholeTask:
-        """The task, with what a source must gain."""
-        prior, n_sensors = BetaPrior(*(settings.prior or (1.0, 1.0))), table.data.n_sensors
-        cost = cost_by_size(n_sensors, table.data.n_samples + prior.n_rows, n_sensors)
-        return cls(table, settings, route, prior, cost)
+    @property
+    def prior(self) -> BetaPrior:
+        """The user's prior on every probability; by default, all are alike."""
+        return BetaPrior(*(self.settings.prior or (1.0, 1.0)))
 
     def start(self) -> Start:
         """The known sources, and noise that explains every row."""
@@ -70,16 +67,16 @@ class WholeTask:
         rate = -np.log1p(-np.array(probability, dtype=float))
         return Start(self.table.known_sets, rate, free, np.array([FIRST_FLIP_RATE]), len(known))
 
-    def known_shape(self, noise: Noise) -> NoiseShape:
-        """The noise that the user gave, of the sensors that vary."""
-        noise.rates(self.table.whole.n_sensors)  # an error unless there is one value per sensor
-        return NoiseShape.known(noise.of_sensors(self.table.places), self.table.data.n_sensors)
-
-    def search(self, shape: NoiseShape, start: Start, *, another: bool = False) -> SourceSearch:
-        """A search with this noise, which may be another kind than the first."""
-        route = self.route
+    def search(
+        self, start: Start | None = None, shape: NoiseShape | None = None, *, another: bool = False
+    ) -> SourceSearch:
+        """A search from the known sources or as told, with the first noise or with ``another`` kind."""
+        route, data, prior, start = self.route, self.table.data, self.prior, start or self.start()
+        surface = route.surface(shape or route.first_shape)
+        if not surface.noise.n_unknown:
+            start = replace(start, noise=np.empty(0))
         task = SearchTask(
-            Scale(route.surface(shape), self.cost, self.prior),
+            Scale(surface, cost_by_size(data.n_sensors, data.n_samples + prior.n_rows, data.n_sensors), prior),
             route.moves,
             route.pool,
             self.table.forbidden_sets.tolist(),
@@ -89,14 +86,17 @@ class WholeTask:
         )
         return SourceSearch(task, start)
 
-    def learned(self, search: SourceSearch) -> Fit:
-        """Run the search, let the rows choose their noise, and refit; Ctrl-C keeps the best so far."""
+    def learned(self, search: SourceSearch, is_beaten: Callable[[SourceSearch], bool] = never) -> Fit:
+        """Run the search, let the rows choose their noise, and refit; Ctrl-C keeps the best so far.
+
+        A search that ``is_beaten`` in the middle, by an answer of another kind, stops there.
+        """
         kind, interrupted = FLIPS, False
         try:
             if isinstance(self.settings.noise, Noise):
                 search.run()
             else:
-                search, kind = with_best_noise(self, search, self.settings.noise)
+                search, kind = with_best_noise(self, search, self.settings.noise, is_beaten)
             if self.settings.n_sources is not None:
                 search.run_for(self.settings.n_sources - self.table.always.size)
         except KeyboardInterrupt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
@@ -34,6 +34,7 @@ class Decoded:
     gap: NDArray[np.float64]  # (n_rows,), how much lower the cost of an unknown activity could be; 0: none is
     n_wrong: NDArray[np.int32]  # (n_rows,), cells that the model cannot produce together with the others
     n_sources: int
+    labels: tuple[tuple[str, ...], ...] = ()  # ids and times of the rows, where the table has them
 
     @property
     def activity(self) -> NDArray[np.bool_]:
@@ -156,7 +157,7 @@ def _decoded_chunks(decoder: Decoder, table: Table, places: NDArray[np.int64], n
     for chunk in table.chunks():
         observed = np.broadcast_to(everything, chunk.words.shape) if chunk.observed is None else chunk.observed
         rows = Rows(chunk.words, observed).of_sensors(places)
-        yield decoder.decode(rows.words, rows.observed, nearest=nearest)
+        yield replace(decoder.decode(rows.words, rows.observed, nearest=nearest), labels=chunk.labels)
         n_rows += len(rows.words)
         report("rows decoded", n_rows, None)
 

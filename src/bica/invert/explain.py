@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.rows import Rows
-from bica.errors import InfeasibleError, SettingError
+from bica.errors import InfeasibleError, LimitError, SettingError
 from bica.invert.decode import decode
 from bica.invert.elimination import Elimination
 from bica.invert.groups import Group, groups_of, shown_cost
@@ -121,7 +121,7 @@ class _Partition:
         """The cost of each activity in this group."""
         own, cells = activity[:, self.group.sources], self.cells.repeat(len(activity), axis=0)
         of_sources: NDArray[np.float64] = own @ self.group.source_cost
-        return of_sources + shown_cost(self.group.penalty, self.group.mixing, own, cells)
+        return of_sources + shown_cost(self.group.penalty, self.group.mixing, own, cells, self.group.reach)
 
     def split(self, activity: NDArray[np.bool_] | None, fixed: frozenset[int]) -> list[Candidate]:
         """The parts that are left after ``activity``, each with its best activity; all in one if there is none yet."""
@@ -140,6 +140,11 @@ class _Partition:
     def _part(self, probability: NDArray[np.float64], fixed: frozenset[int]) -> list[Candidate]:
         model = self.model.with_probability(probability)
         found = decode(model, self.row.words & self.observed, self.observed)
+        if not found.proven[0] and self.group.reach is not None:
+            raise LimitError(
+                "edges that may fail connect too many sources to prove which explanation is the likeliest; decode the "
+                "row, or use `posterior`"
+            )
         if not found.proven[0]:  # the search was cut short; the integer program never is
             found = decode(model, self.row.words & self.observed, self.observed, solver="program")
         if not found.feasible[0]:
@@ -162,7 +167,9 @@ class Explanations:
     activity: NDArray[np.bool_]  # (n_found, n_sources)
     probability: NDArray[np.float64]  # (n_found,), of each given the row; an upper bound where ``exact`` is False
     rank: NDArray[np.int64]  # (n_found,), from 1; explanations that are equally likely share a rank
-    missed: NDArray[np.bool_]  # (n_found, n_sensors), which sensors would have missed an active source
+    missed: NDArray[
+        np.bool_
+    ]  # (n_found, n_sensors), which sensors would have missed an active source, or an edge failed
     false_alarm: NDArray[np.bool_]  # (n_found, n_sensors), which would have shown 1 without an active source
     source_probability: NDArray[np.float64]  # (n_sources,), that each source is on, over all explanations
     exact: bool  # whether the probabilities are exact; the order of the explanations always is
@@ -219,6 +226,8 @@ def _best_of_group(model: OrMixture, group: Group, row: Rows, k: int) -> Ranked:
     cells = row.of_sensors(group.sensors).cells(group.sensors.size)
     if not group.mixing.any():
         return _unrelated(model, group, cells, k)
+    if group.reach is not None:
+        return best_by_partition(model, group, row, k)
     found = best_by_elimination(group, cells, k, ELIMINATION_STATES // k)
     return best_by_partition(model, group, row, k) if found is None else found.over(group.sources, model.n_sources)
 

@@ -14,8 +14,10 @@ from bica.data.rows import Rows
 from bica.errors import BicaWarning
 from bica.invert.elimination import Elimination, Sums
 from bica.invert.groups import Group, groups_of
+from bica.invert.lossy import lossy_sums
 from bica.kernels.bits import Words, packed
 from bica.kernels.decoding.table import fold_rows
+from bica.kernels.lattice.channel import mix_lossy_source
 from bica.kernels.lattice.likelihood import with_source_on
 from bica.model.distribution import TABLE_LIMIT, pattern_table
 from bica.model.or_mixture import OrMixture
@@ -27,6 +29,7 @@ EXACT_STATES = 1 << 21  # of elimination, for one row: about a second; twenty so
 WIDTH = 1024  # states kept of each step where there are too many
 BATCH_STATES = 1 << 21  # of all rows that are eliminated together: some 100 MiB
 SMALLEST = 1e-250  # below this, numbers of a table have lost digits, or vanished
+ROW_BY_ROW = 10  # a table of 2^m sets pays from 2^(m - 10) rows on, where edges may fail
 TABLES_AT_ONCE = 4  # threads, for memory's sake; beyond the sensors of a lattice one
 
 
@@ -47,10 +50,13 @@ def group_sums(group: Group, cells: NDArray[np.uint8], *, shares: bool) -> Group
     as long as it needs at most 2^21 states for a row. Otherwise the table serves up to 24 sensors, and beyond,
     elimination keeps the 1024 likeliest states of each step. A posterior is then off by at most the share of the row's
     probability that was left out. That share is estimated by what a width of 512 leaves out of the sum at 1024, which
-    is no less as long as doubling the width leaves out at most half as much.
+    is no less as long as doubling the width leaves out at most half as much. Groups whose edges may fail have tables,
+    too, and beyond 20 sensors those of the row's ones or, where these are too many, samples.
     """
     if not group.mixing.any():
         return _unrelated(group, cells)
+    if group.reach is not None:
+        return _of_lossy(group, cells, shares=shares)
     if group.sensors.size <= LATTICE_SENSORS:
         return _by_lattice(group, cells, shares=shares)
     elimination = Elimination(group)
@@ -58,6 +64,30 @@ def group_sums(group: Group, cells: NDArray[np.uint8], *, shares: bool) -> Group
     if n_states is None and group.sensors.size <= TABLE_LIMIT:
         return _by_lattice(group, cells, shares=shares)
     return _by_elimination(group, elimination, cells, n_states)
+
+
+def _of_lossy(group: Group, cells: NDArray[np.uint8], *, shares: bool) -> GroupSums:
+    """The sums of a group whose edges may fail: one table of all sets where it pays or must be, else row by row."""
+    fits = group.sensors.size <= LATTICE_SENSORS
+    if fits and len(cells) << ROW_BY_ROW >= 1 << group.sensors.size:
+        return _by_lattice(group, cells, shares=shares)
+    found = _row_by_row(group, cells)
+    rest = np.flatnonzero(~found.exact)
+    if fits and rest.size:
+        _replace(found, rest, _by_lattice(group, cells[rest], shares=shares))
+    return found
+
+
+def _row_by_row(group: Group, cells: NDArray[np.uint8]) -> GroupSums:
+    sums = lossy_sums(group, cells)
+    exact = np.asarray(sums.exact.all(axis=1))
+    return GroupSums(sums.log_probability, sums.probability, sums.error, exact)
+
+
+def _replace(found: GroupSums, rows: NDArray[np.int64], again: GroupSums) -> None:
+    """Put better sums in the place of these rows'."""
+    for part in ("log_probability", "probability", "error", "exact"):
+        getattr(found, part)[rows] = getattr(again, part)
 
 
 def _unrelated(group: Group, cells: NDArray[np.uint8]) -> GroupSums:
@@ -87,11 +117,12 @@ def _by_lattice(group: Group, cells: NDArray[np.uint8], *, shares: bool) -> Grou
 
 def _with_tiny_rows(group: Group, cells: NDArray[np.uint8], found: GroupSums, tiny: NDArray[np.int64]) -> GroupSums:
     """The sums with the ``tiny`` rows, whose probability a table cannot tell from 0, done again in logarithms."""
-    if tiny.size:
+    if tiny.size and group.reach is not None:
+        _replace(found, tiny, _row_by_row(group, cells[tiny]))
+    elif tiny.size:
         elimination = Elimination(group)
         again = _by_elimination(group, elimination, cells[tiny], elimination.n_states(EXACT_STATES))
-        for part in ("log_probability", "probability", "error", "exact"):
-            getattr(found, part)[tiny] = getattr(again, part)
+        _replace(found, tiny, again)
     return found
 
 
@@ -103,7 +134,7 @@ class _Lattice:
         self.group, self.cells = group, cells
         self.offset = group.penalty.min(axis=2).T  # (3, n_sensors): the likelier state of a sensor weighs 1
         self.weight = np.exp(self.offset.T[:, :, None] - group.penalty)
-        self.hidden = pattern_table(group.mixing, _source_probability(group), silent, silent)
+        self.hidden = pattern_table(group.mixing, _source_probability(group), silent, silent, lossy_reach=group.reach)
 
     def probability(self) -> NDArray[np.float64]:
         """The probability of each row, apart from the offset of its cells."""
@@ -111,17 +142,55 @@ class _Lattice:
 
     def probability_with_each(self) -> NDArray[np.float64]:
         """The same given that a source is on, for each source: (n_rows, n_sources)."""
+        if self.group.reach is not None:
+            return self._with_each_lossy()
         sources = packed(np.ascontiguousarray(self.group.mixing.T))[:, 0].tolist()
         n_jobs = min(TABLES_AT_ONCE, n_threads(ALL_CORES)) if self.group.sensors.size <= LATTICE_SENSORS else 1
         columns = list(tracked(in_threads(self._folded, sources, n_jobs), "weighing sources", len(sources)))
         return np.stack(columns, axis=1)
 
+    def _with_each_lossy(self) -> NDArray[np.float64]:
+        """A lossy source cannot be taken back out of the table, so halves of the others are added again and again."""
+        columns = np.empty((len(self.cells), self.group.sources.size))
+        nothing = np.zeros(self.hidden.size)
+        nothing[0] = 1.0
+
+        def halve(others: NDArray[np.float64], sources: NDArray[np.int64]) -> None:
+            if sources.size == 1:
+                report("weighing sources", int(sources[0]), columns.shape[1])
+                table = self._with_sources(others, sources, 1.0)
+                columns[:, sources[0]] = self._fold(np.concatenate([np.empty_like(table), table]))
+                return
+            left, right = np.array_split(sources, 2)
+            halve(self._with_sources(others, right), left)
+            halve(self._with_sources(others, left), right)
+
+        halve(nothing, np.arange(columns.shape[1]))
+        return columns
+
+    def _with_sources(
+        self, table: NDArray[np.float64], sources: NDArray[np.int64], probability: float | None = None
+    ) -> NDArray[np.float64]:
+        """The table with these sources added, on as often as they are or with this ``probability``."""
+        assert self.group.reach is not None
+        added, own = table.copy(), _source_probability(self.group)
+        for j in sources:
+            sensors = np.flatnonzero(self.group.mixing[:, j])
+            chance = float(own[j]) if probability is None else probability
+            mix_lossy_source(added, sensors, self.group.reach[sensors, j], chance)
+        return added
+
     def _folded(self, source: int | None) -> NDArray[np.float64]:
-        table, total = np.empty(2 * self.hidden.size), np.empty(len(self.cells))
+        table = np.empty(2 * self.hidden.size)
         if source is None:
             table[self.hidden.size :] = self.hidden
         else:
             with_source_on(self.hidden, source, table[self.hidden.size :])
+        return self._fold(table)
+
+    def _fold(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The probability of each row, from the distribution of what is there in the upper half of the table."""
+        total = np.empty(len(self.cells))
         fold_rows(table, self.weight, self.cells, total)
         return total
 

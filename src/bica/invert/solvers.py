@@ -13,6 +13,7 @@ from scipy.sparse import csr_array, hstack, vstack
 
 from bica.errors import LimitError, SettingError
 from bica.invert.groups import Group, Solution
+from bica.invert.lossy import solve_lossy
 from bica.kernels.bits import Words, n_words, packed
 from bica.kernels.decoding.puzzle import Network
 from bica.kernels.decoding.search import search_rows
@@ -106,7 +107,7 @@ def solve_by_search(group: Group, cells: NDArray[np.uint8], n_nodes: int = MOST_
 
 
 def _network(group: Group) -> Network:
-    source, sensor = np.nonzero(group.mixing.T)
+    source, sensor = (np.ascontiguousarray(places) for places in np.nonzero(group.mixing.T))  # kernels take one layout
     first_sensor = np.append(0, np.cumsum(group.mixing.sum(axis=0)))
     first_source = np.append(0, np.cumsum(group.mixing.sum(axis=1)))
     return Network(first_sensor, sensor, first_source, source[np.argsort(sensor, kind="stable")], group.source_cost)
@@ -194,6 +195,8 @@ class GroupSolver:
     """Decodes the rows of one group; the table, once built, is kept for the next rows."""
 
     def __init__(self, group: Group, solver: Solver) -> None:
+        if group.reach is not None and solver in ("table", "program"):
+            raise SettingError(f"solver={solver!r} is for sure edges; where edges may fail, use solver='auto'")
         if solver == "table" and not fits_table(group):
             raise SettingError(
                 f"a table cannot hold {group.sensors.size} connected sensors with {group.sources.size} sources "
@@ -208,11 +211,13 @@ class GroupSolver:
 
     def nearest(self, cells: NDArray[np.uint8]) -> Solution:
         """The activity behind each row with the fewest impossible cells, and a cheapest one of those."""
-        return self._solve(self.group.forgiving(), cells)
+        return self._solve(self.group if self.group.reach is not None else self.group.forgiving(), cells)
 
     def _solve(self, group: Group, cells: NDArray[np.uint8]) -> Solution:
         if not group.mixing.any():  # no cell depends on these sources: those likelier on than off are on
             return group.solution(packed(np.tile(group.source_cost < -TIE, (len(cells), 1))), cells)
+        if group.reach is not None:
+            return solve_lossy(group, cells)
         if self.solver == "program":
             return solve_by_program(group, cells)
         if self.solver == "table" or (self.solver != "search" and self._table_is_cheaper(len(cells))):

@@ -125,7 +125,7 @@ def document_text(document: ModelDocument) -> str:
     }
     if document.has_lossy_edges and document.leak_error is not None:
         content["noise"]["false_alarm_error"] = list(document.leak_error)
-    if document.nouns.changes():
+    if document.nouns != USUAL_NOUNS:
         content["words"] = document.nouns.changes()
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,9 @@ from numpy.typing import NDArray
 from bica.data.chunks import Binarize
 from bica.data.pairs import PairCounts
 from bica.data.patterns import PatternCounts
+from bica.data.roles import as_dates
 from bica.data.rows import Rows, places_of
+from bica.data.tables import OPENED, is_weighted, open_table
 from bica.diagnose.goodness import binomial_tails, both_on, signed_deviance
 from bica.diagnose.table import PAIR_LIMIT, stretch_of
 from bica.errors import DataError, SettingError
@@ -121,7 +124,7 @@ def _sums_quickly(model: OrMixture) -> bool:
     if model.mixing.size > CHEAP_CELLS:
         return False
     groups = [group for group in groups_of(model) if group.sensors.size > LATTICE and group.mixing.any()]
-    return all(Elimination(group).n_states(CHEAP_STATES) is not None for group in groups)
+    return all(group.reach is None and Elimination(group).n_states(CHEAP_STATES) is not None for group in groups)
 
 
 def _summed(model: OrMixture, words: Words) -> Vector:
@@ -250,16 +253,28 @@ def evidence_in(
     """Read a table as far as a report needs it: counts, and the rows if times, a list or a model in time need them."""
     if table is None:
         return Evidence()
-    ordered = times is not None or with_rows or fit.persistence() is not None
-    if not ordered or isinstance(table, PatternCounts) or sample_weight is not None:
-        if with_rows or times is not None:
-            raise SettingError("weighted or counted rows have no order; leave out the weights, or with_rows and times")
-        given = table if isinstance(table, PatternCounts) else None
-        counts = given or PatternCounts.of(table, binarize=binarize, sample_weight=sample_weight)
+    given: Any = table
+    if not isinstance(table, (PatternCounts, Rows, *OPENED)):
+        given = open_table(table, binarize=binarize, sample_weight=sample_weight)
+    own = None if isinstance(given, PatternCounts) else given.time if isinstance(given, Rows) else given.columns.time
+    has_order = isinstance(given, Rows) or not (isinstance(given, PatternCounts) or is_weighted(given))
+    if not has_order and (with_rows or times is not None):
+        raise SettingError("weighted or counted rows have no order; leave out the weights, or with_rows and times")
+    wanted = with_rows or times is not None or own is not None or fit.persistence() is not None
+    if not (has_order and wanted):
+        counts = given.counts() if isinstance(given, Rows) else PatternCounts.of(given)
         return Evidence(counts_for(fit.model, counts))
-    rows = Rows.of(table, binarize=binarize).matched(fit.model.sensors)
-    rows = replace(rows, sensors=fit.model.sensors)
-    return Evidence(rows.counts(), rows, *decoded(fit, rows), times)
+    rows = replace(Rows.of(given).matched(fit.model.sensors), sensors=fit.model.sensors)
+    return Evidence(rows.counts(), rows, *decoded(fit, rows), readable(rows.times) if times is None else times)
+
+
+def readable(times: Sequence[Any] | NDArray[Any] | None) -> NDArray[Any] | None:
+    """The times that a table itself holds, as dates or numbers; None where they are neither, or some are missing."""
+    if times is None or not len(times):
+        return None
+    with suppress(ValueError):
+        return np.array([float(time) for time in times])
+    return as_dates([str(time) for time in times])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -324,7 +339,8 @@ def _moments(times: Sequence[Any] | NDArray[Any] | None, n: int) -> tuple[Vector
     """The times as numbers, and whether they are dates: then in seconds since 1970."""
     if times is None:
         return np.arange(n, dtype=float), False
-    values = np.asarray(times)
+    found = readable(times) if len(times) and all(isinstance(time, str) for time in times) else None
+    values = np.asarray(times) if found is None else found
     if values.shape != (n,):
         raise DataError(f"there are {n} rows, but times has shape {values.shape}; give one time per row")
     try:

@@ -6,7 +6,7 @@
 ((100, 6), (100, 10))
 """
 
-from bica.simulate.networks import EVALUATION, TOPOLOGIES, Evaluation, random_network, topology, with_lossy_edges
+from bica.simulate.networks import EVALUATION, TOPOLOGIES, Evaluation, bars, random_network, topology, with_lossy_edges
 from bica.simulate.problem import Problem, markov_activity, simulate
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "TOPOLOGIES",
     "Evaluation",
     "Problem",
+    "bars",
     "markov_activity",
     "random_network",
     "simulate",

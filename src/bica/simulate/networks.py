@@ -112,6 +112,23 @@ def _sets_of(n_sensors: int, size: int, count: int, rng: np.random.Generator) ->
     return found.values()
 
 
+def bars(side: int, *, probability: tuple[float, float] = (0.05, 0.3), rng: np.random.Generator) -> OrMixture:
+    """The lines and columns of a square of sensors, each a source of its own; every sensor lies on two of them.
+
+    The images in which hidden bars have to be found are a usual test of methods for overlapping causes (P. Foldiak:
+    Forming sparse representations by local anti-Hebbian learning, Biological Cybernetics 64, 1990).
+
+    >>> bars(2, rng=np.random.default_rng(0)).mixing.astype(int).T.tolist()
+    [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]]
+    """
+    if side < 1:
+        raise SettingError(f"a square cannot have {side} sensors on a side; give a count from 1 up")
+    _check_ranges(side * side, 2 * side, (side, side), probability)
+    place = np.arange(side * side)
+    mixing = np.column_stack([place // side == k for k in range(side)] + [place % side == k for k in range(side)])
+    return OrMixture(mixing, rng.uniform(*probability, 2 * side))
+
+
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """The sizes and noise levels at which every topology is tried."""

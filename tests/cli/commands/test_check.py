@@ -8,6 +8,7 @@ import pytest
 from bica.data.writers import csv_bytes
 from bica.estimate.likelihood import Likelihood
 from bica.model.or_mixture import OrMixture
+from bica.simulate import random_network
 from tests.cli.conftest import MODEL, write_model
 
 TRUTH = OrMixture([[1, 0], [1, 1], [0, 1]], [0.2, 0.4], sensors=["hall", "door", "yard"])
@@ -138,3 +139,17 @@ def test_whatever_a_file_holds_as_a_diagnosis_is_harmless(run, tmp_path, diagnos
     shown = run("show", write_model(tmp_path / "m.json", fitted=fitted))
     assert shown.exit_code == 0
     assert all(line.isprintable() for line in shown.stdout.splitlines())
+
+
+@pytest.mark.filterwarnings("ignore::bica.errors.BicaWarning")
+@pytest.mark.parametrize(("kind", "command"), [("graded", "--method beta --sources 2"), ("xor", "--method xor")])
+def test_the_command_for_a_table_of_another_kind_works_as_printed(run, tmp_path, kind, command):
+    rng, path = np.random.default_rng(0), tmp_path / "table.csv"
+    if kind == "graded":
+        rows = rng.random((600, 10)) < 1 / (1 + np.exp(1.8 * (np.linspace(-1.5, 1.5, 10) - rng.normal(size=(600, 1)))))
+    else:
+        rows = (rng.random((1000, 7)) < 0.2) @ random_network(9, 7, rng=rng).mixing.T.astype(int) % 2 == 1
+    path.write_bytes(csv_bytes(rows, [f"c{i}" for i in range(rows.shape[1])]))
+    shown = " ".join(run("check", path, env={"COLUMNS": "400"}).stdout.split())
+    assert f"try `bica fit {path} {command}`" in shown
+    assert run("fit", path, *command.split()).exit_code == 0

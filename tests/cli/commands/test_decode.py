@@ -108,7 +108,7 @@ def test_bad_rows_late_in_the_table_leave_nothing(run, files, tmp_path, end):
     (tmp_path / "t.csv").write_text("hall,door,yard\n" + "0,0,0\n" * 50 + "0,7,0\n")
     shown = run("decode", *files, "-o", tmp_path / f"a.{end}")
     assert shown.exit_code == 3
-    assert "row 50, column 'door' holds 7" in shown.stderr
+    assert "line 52, column 'door' holds 7" in shown.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.json", "t.csv"]
 
 

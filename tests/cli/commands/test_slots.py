@@ -28,7 +28,7 @@ def answer(shown):
 
 
 def test_one_table_a_channel_with_all_that_is_worth_telling(run, log, tmp_path):
-    told = answer(run("slots", log, "--slot", "1s", "-o", "t.csv", "--json"))
+    told = answer(run("slots", log, "--slot", "1s", "--no-time", "-o", "t.csv", "--json"))
     assert (tmp_path / "t-1.csv").read_text() == "door,roof\n0,1\n0,0\n0,0\n"
     assert (tmp_path / "t-6.csv").read_text() == "door,roof\n0,0\n1,0\n1,0\n"
     assert (told["n_events"], told["n_used"], told["n_repeats"], told["left_out"]) == (4, 4, 1, {})
@@ -51,7 +51,9 @@ def test_people_are_told_the_same(run, log):
 def test_parquet_is_read_back_as_the_same_table(run, log, tmp_path):
     (tmp_path / "down.csv").write_text("sensor,start,end,channel\nroof,2024-05-01T12:00:01Z,,\n")
     for name in ("t.csv", "t.parquet"):
-        answer(run("slots", log, "--slot", "1s", "--one-table", "--down", "down.csv", "-o", name, "--json"))
+        answer(
+            run("slots", log, "--slot", "1s", "--no-time", "--one-table", "--down", "down.csv", "-o", name, "--json")
+        )
     assert (tmp_path / "t.csv").read_text() == "door,roof\n0,1\n1,\n1,\n"
     assert PatternCounts.of("t.csv") == PatternCounts.of("t.parquet")
 
@@ -68,7 +70,7 @@ def test_events_outside_the_range_and_of_others_are_left_out_and_counted(run, lo
 
 
 def test_one_channel_only_may_go_to_standard_output(run, log):
-    shown = run("slots", log, "--slot", "2s", "--channels", "6", "-o", "-")
+    shown = run("slots", log, "--slot", "2s", "--no-time", "--channels", "6", "-o", "-")
     assert shown.stdout == "door,roof\n1,0\n1,0\n"
     several = run("slots", log, "--slot", "2s", "-o", "-")
     assert several.exit_code == 2
@@ -83,7 +85,7 @@ def test_times_are_local_to_the_time_zone(run, tmp_path):
 
 def test_a_heard_cell_of_a_sensor_that_was_down_is_empty_and_told(run, log, tmp_path):
     (tmp_path / "down.jsonl").write_text('{"sensor": "door", "start": "2024-05-01T12:00:02.9Z", "end": null}\n')
-    shown = run("slots", log, "--slot", "1s", "--channels", "6", "--down", "down.jsonl", "-o", "t.csv")
+    shown = run("slots", log, "--slot", "1s", "--no-time", "--channels", "6", "--down", "down.jsonl", "-o", "t.csv")
     assert (tmp_path / "t-6.csv").read_text() == "door,roof\n0,0\n1,0\n,0\n"
     assert "1 cell left empty on channel 6 although something was heard while down" in shown.output
 
@@ -92,7 +94,7 @@ def test_outages_may_be_numbers_in_any_unit(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "log.csv").write_text("time,sensor\n1714564800000,a\n1714564802000,b\n")
     (tmp_path / "down.csv").write_text("sensor,start,end\na,1714564801000,\n")
-    run("slots", "log.csv", "--slot", "1s", "--down", "down.csv", "-o", "t.csv")
+    run("slots", "log.csv", "--slot", "1s", "--no-time", "--down", "down.csv", "-o", "t.csv")
     assert (tmp_path / "t.csv").read_text() == "a,b\n1,0\n,0\n,1\n"
 
 
@@ -115,7 +117,16 @@ def test_captures_of_several_sniffers_with_damage_told(run, tmp_path):
     made = [(1_700_000_000 * 10**6 + 400_000 * i, writer.frame(2412)) for i in range(5)]
     (tmp_path / "roof.pcap").write_bytes(writer.pcap(made))
     (tmp_path / "door.pcap").write_bytes(writer.pcap(made[:2])[:-5])
-    words = ["slots", tmp_path / "roof.pcap", tmp_path / "door.pcap", "--slot", "1s", "-o", tmp_path / "t.csv"]
+    words = [
+        "slots",
+        tmp_path / "roof.pcap",
+        tmp_path / "door.pcap",
+        "--slot",
+        "1s",
+        "--no-time",
+        "-o",
+        tmp_path / "t.csv",
+    ]
     shown = run(*words).output
     assert (tmp_path / "t-1.csv").read_text() == "door,roof\n1,1\n0,1\n"
     assert "door.pcap: the end is cut off" in shown
@@ -155,7 +166,7 @@ def test_what_cannot_be_is_told_in_a_sentence(run, log, words, code, message):
 
 
 def test_events_come_from_standard_input_too(run, tmp_path):
-    shown = run("slots", "-", "--slot", "1s", "--one-table", "-o", "-", input=LOG)
+    shown = run("slots", "-", "--slot", "1s", "--no-time", "--one-table", "-o", "-", input=LOG)
     assert shown.stdout == "door,roof\n0,1\n1,0\n1,0\n"
     strange = run("slots", "-", "--slot", "1s", "-o", tmp_path / "t.csv", input="time,sensor\nnow-ish,a\n")
     assert strange.exit_code == 3

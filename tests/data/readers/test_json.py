@@ -50,14 +50,14 @@ def test_numbers_are_binarized(read):
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ('{"a": 2}', "row 1, column 'a' holds 2, but only 0 and 1"),
-        ('{"a": "yes"}', "row 1, column 'a' holds 'yes', but only 0 and 1"),
-        ('{"a": [1]}', r"row 1, column 'a' holds \[1\], but only 0 and 1"),
-        ('{"a": 1e999}', "row 1, column 'a' holds inf, but only 0 and 1"),
-        ('{"a": 1', "row 1 is not JSON; every line must hold one whole object"),
-        ("[1]", "row 1 is no JSON object"),
-        ('{"a": 1, "a": 0}', "row 1 holds a key twice"),
-        ("[" * 5000, "row 1 is not JSON"),
+        ('{"a": 2}', "line 2, column 'a' holds 2, but only 0 and 1"),
+        ('{"a": "yes"}', "line 2, column 'a' holds 'yes', but only 0 and 1"),
+        ('{"a": [1]}', r"line 2, column 'a' holds \[1\], but only 0 and 1"),
+        ('{"a": 1e999}', "line 2, column 'a' holds inf, but only 0 and 1"),
+        ('{"a": 1', "line 2 is not JSON; every line must hold one whole object"),
+        ("[1]", "line 2 is no JSON object"),
+        ('{"a": 1, "a": 0}', "line 2 holds a key twice"),
+        ("[" * 5000, "line 2 is not JSON"),
     ],
 )
 def test_trouble_is_named_by_row(read, line, sentence):

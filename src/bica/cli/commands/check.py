@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from bica.cli.options import binarize_option, json_option, weights_option
+from bica.cli.options import json_option, table_options
+
+if TYPE_CHECKING:
+    from bica.diagnose.table import Hint
 
 
 @click.command()
 @click.argument("table")
 @click.option("--fit", "with_fit", is_flag=True, help="Learn the sources, too, and judge how well they explain TABLE.")
-@binarize_option
-@weights_option
+@table_options()
 @json_option
-def check(
-    table: str, with_fit: bool, binarize: float | dict[str, float] | None, weights: str | None, as_json: bool
-) -> None:
+def check(table: str, with_fit: bool, as_json: bool, reading: dict[str, Any]) -> None:
     """Check TABLE before any fit: whether hidden sources can explain it or another tool suits it, and the cost.
 
     TABLE is a file as for `bica fit`; a single dash reads CSV from standard input.
@@ -34,17 +35,24 @@ def check(
     from bica.pipeline import learn
 
     with waiting("checking the table"):
-        counts = PatternCounts.of(table, sample_weight=weights, binarize=binarize)
+        counts = PatternCounts.of(table, **reading)
         diagnosis, signs = Diagnosis.of(counts), hints(counts)
     ahead = forecast(diagnosis.table)
     if with_fit:
-        with waiting("learning the sources", compiles=False):
+        with waiting("learning the sources"):
             diagnosis = learn(counts, method_named(ahead.method, n_jobs=-1), np.random.default_rng(0)).diagnosis
     if as_json:
         print_json(diagnosis.as_dict() | {"hints": [asdict(sign) for sign in signs], "forecast": asdict(ahead)})
         return
     show_verdict(Screen(), diagnosis.as_dict())
-    commands = ["" if sign.method is None else f"; try `bica fit {table} --method {sign.method}`" for sign in signs]
-    show_findings(Screen(), [f"{sign.sentence}{told}" for sign, told in zip(signs, commands, strict=True)])
+    show_findings(Screen(), [sign.sentence + _command(table, sign) for sign in signs])
     Screen().print()
     show_findings(Screen(), [*diagnosis.findings(), ahead.sentence])
+
+
+def _command(table: str, sign: Hint) -> str:
+    """What to type for such a table, if a method suits it."""
+    if sign.method is None:
+        return ""
+    told = "" if sign.n_sources is None else f" --sources {sign.n_sources}"
+    return f"; try `bica fit {table} --method {sign.method}{told}`"

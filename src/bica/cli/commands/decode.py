@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bica.cli.options import binarize_option, force_option, json_option, output_option, refuse_two_answers
+from bica.cli.options import force_option, json_option, output_option, table_options
 
 if TYPE_CHECKING:
     from bica.cli.screens.decoding import Summary
+    from bica.data.chunks import Columns
     from bica.data.rows import Rows
     from bica.invert.decode import Decoded
     from bica.invert.solvers import Solver
-    from bica.kernels.bits import Words
     from bica.model.or_mixture import OrMixture
     from bica.text import Nouns
 
@@ -42,7 +42,7 @@ SOLVERS = ("auto", "table", "search", "program", "zero-error")
     help="With --temporal: for how many slots on average a source stays on, if MODEL does not know.",
 )
 @click.option("--picture", metavar="FILE", help='Draw the activity: .html, .png, .svg or .pdf (needs "bica[report]").')
-@binarize_option
+@table_options(weights=False)
 @force_option
 @json_option
 def decode(
@@ -54,7 +54,7 @@ def decode(
     temporal: bool,
     stay: float | None,
     picture: str | None,
-    binarize: float | dict[str, float] | None,
+    reading: dict[str, Any],
     force: bool,
     as_json: bool,
 ) -> None:
@@ -64,7 +64,6 @@ def decode(
     of sources can produce is left empty and reported. TABLE may be larger than memory; its columns have the names of
     the model's sensors, in any order.
     """
-    refuse_two_answers(as_json, output, picture)
     if temporal and (nearest or solver != "auto"):
         raise click.UsageError("--temporal decodes in its own way; leave out --solver and --nearest.")
     if stay is not None and not temporal:
@@ -83,7 +82,7 @@ def decode(
     from bica.output import check_outputs
 
     check_table_names(output)
-    check_outputs(force, output, picture)
+    check_outputs(force, output, picture, as_json=as_json)
     if picture is not None:
         from bica.report.pictures import check_picture
 
@@ -93,26 +92,27 @@ def decode(
     summary, drawn = Summary(), []
     try:
         with waiting("decoding"):
-            opened = open_table(table, binarize=binarize)
+            opened = open_table(table, **reading)
             if temporal:
                 chunks = _in_time(mixture, Rows.of_table(opened), stay or document.fitted)
             else:
                 chunks = decode_table(mixture, opened, solver=solver, nearest=nearest)
-            with activity_file(output, mixture.source_names(), overwrite=force) as write:
+            labels = opened.columns.labels
+            with activity_file(output, mixture.source_names(), overwrite=force, labels=labels) as write:
                 for found in chunks:
-                    write(found.activity, found.feasible | nearest)
+                    write(found.activity, found.feasible | nearest, found.labels)
                     summary.add(found)
                     if picture is not None:
-                        drawn.append(found.active)
+                        drawn.append(found)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"after {summary.n_rows} rows") from None
     if picture is not None:
-        _draw(mixture.source_names(), drawn, picture, force)
+        _draw(mixture.source_names(), drawn, opened.columns, picture, force)
     _show(summary, mixture.n_sources, output, document.nouns, nearest=nearest, as_json=as_json)
 
 
-def _draw(names: tuple[str, ...], active: list[Words], picture: str, force: bool) -> None:
-    """Write the picture of the activity of all rows."""
+def _draw(names: tuple[str, ...], found: list[Decoded], columns: Columns, picture: str, force: bool) -> None:
+    """Write the picture of the activity of all rows, over time if the table says when they were."""
     from pathlib import Path
 
     import numpy as np
@@ -124,10 +124,13 @@ def _draw(names: tuple[str, ...], active: list[Words], picture: str, force: bool
     from bica.report.figures import activity_chart
     from bica.report.pictures import picture_bytes
 
+    active = [part.active for part in found]
     if not sum(map(len, active)) or not names:
         raise DataError("there is no activity to draw: the table has no rows, or the model no sources")
-    with waiting("drawing", compiles=False):
-        chart = activity_chart(names, unpacked(np.vstack(active), len(names)))
+    with waiting("drawing"):
+        place = None if columns.time is None else columns.labels.index(columns.time)
+        times = None if place is None else [time for part in found for time in part.labels[place]]
+        chart = activity_chart(names, unpacked(np.vstack(active), len(names)), times)
         write_output(picture, picture_bytes(chart, Path(picture).suffix.lower()), force)
     note(f"picture: {picture}")
 
@@ -149,7 +152,8 @@ def _in_time(model: OrMixture, rows: Rows, stay: float | Mapping[str, Any]) -> I
     found = decode_in_time(model, ordered.words, ordered.observed, persistence=persistence)
     nothing = np.zeros(len(found.activity))
     cost = np.where(found.feasible, nothing, np.inf)
-    yield Decoded(packed(found.activity), cost, nothing, (~found.feasible).astype(np.int32), model.n_sources)
+    wrong, labels = (~found.feasible).astype(np.int32), tuple(rows.labels.values())
+    yield Decoded(packed(found.activity), cost, nothing, wrong, model.n_sources, labels)
 
 
 def _show(summary: Summary, n_sources: int, output: str, nouns: Nouns, *, nearest: bool, as_json: bool) -> None:

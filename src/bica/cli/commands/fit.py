@@ -9,17 +9,15 @@ import click
 from bica.cli.app import INTERRUPTED
 from bica.cli.options import (
     beta_prior,
-    binarize_option,
     flip_rates,
     force_option,
     json_option,
     known_columns,
     level_or_none,
     output_option,
-    refuse_two_answers,
     seed_option,
     sets_of_names,
-    weights_option,
+    table_options,
     words_options,
 )
 from bica.output import check_outputs
@@ -38,6 +36,7 @@ SPELLED = {  # options whose names differ from Python's settings
     "known": "--known",
     "forbidden": "--forbidden",
     "prior": "--prior",
+    "edges": "--edges",
     "n_jobs": "--jobs",
 }
 
@@ -119,9 +118,16 @@ def _method_names(_: click.Context, __: click.Parameter, incomplete: str) -> lis
     help="Columns that no unknown source drives all at once. May be repeated.",
 )
 @click.option("--prior", callback=beta_prior, metavar="A,B", help="A Beta prior on every probability.")
+@click.option(
+    "--edges",
+    type=click.Choice(["auto", "sure", "lossy"]),
+    default="auto",
+    show_default=True,
+    help="Whether sources always switch on all their columns (sure), or each with a probability of its own (lossy), as "
+    "the rows suggest (auto) or as told.",
+)
 @click.option("--temporal", is_flag=True, help="Rows are consecutive slots; learn from their order, too.")
-@binarize_option
-@weights_option
+@table_options()
 @click.option(
     "--bootstrap",
     "n_resamples",
@@ -141,8 +147,7 @@ def fit(
     table: str,
     output: str | None,
     method: str,
-    binarize: float | dict[str, float] | None,
-    weights: str | None,
+    reading: dict[str, Any],
     temporal: bool,
     n_resamples: int | None,
     names_from: str | None,
@@ -161,10 +166,10 @@ def fit(
     single dash reads CSV from standard input.
     """
     given = {name: None if value == "none" else value for name, value in settings.items() if value not in (None, [])}
-    if given["noise"] == "auto":
-        del given["noise"]  # every method has its own idea of that
-    refuse_two_answers(as_json, output)
-    check_outputs(force, output)
+    for choice in ("noise", "edges"):
+        if given[choice] == "auto":
+            del given[choice]  # every method has its own idea of that
+    check_outputs(force, output, as_json=as_json)
 
     from dataclasses import replace
 
@@ -178,14 +183,15 @@ def fit(
 
     learner = method_named(method, spelled=SPELLED.__getitem__, n_jobs=n_jobs or ALL_CORES, **given)
     with waiting("learning the sources"):
-        data = read(table, sample_weight=weights, binarize=binarize, temporal=temporal)
+        data = read(table, temporal=temporal, **reading)
         learned = learn(data, learner, np.random.default_rng(seed))
         if n_resamples is not None and "interrupted" not in learned.fit.diagnostics:
             learned = _resampled(learned, learner, n_resamples, np.random.default_rng(seed), n_jobs or ALL_CORES)
     named = _named(learned.fit, output, names_from)
+    named = replace(named, diagnostics={**named.diagnostics, "settings": _typed(click.get_current_context())})
     words = {"sensors": sensors_are, "sources": sources_are, "rows": rows_are}
-    noted = {**named.diagnostics, "settings": _typed(click.get_current_context())}
-    named = replace(named, nouns=named.nouns.with_changes(words), diagnostics=noted)
+    if any(word is not None for word in words.values()):
+        named = replace(named, nouns=named.nouns.with_changes(words))
     give_model(named.document(), output, as_json=as_json, force=force)
     if learned.diagnosis.verdict not in ("fits", "open"):
         note(f"warning: {learned.diagnosis.sentences()[0]}")

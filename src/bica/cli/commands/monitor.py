@@ -12,7 +12,6 @@ from bica.cli.options import (
     json_option,
     names_between_commas,
     output_option,
-    refuse_two_answers,
     seed_option,
 )
 
@@ -83,8 +82,6 @@ def monitor(
     are the users and whose sensors are the sniffers; or a table of slots, as `bica slots` writes it, from which the
     users are learned first.
     """
-    refuse_two_answers(as_json, output, picture)
-
     import numpy as np
 
     from bica.applications.monitoring.assignment import SOLVERS, assign, relax
@@ -92,12 +89,12 @@ def monitor(
     from bica.cli.screens.monitoring import assignment_csv, show_assignment
     from bica.output import check_outputs, write_output
 
-    check_outputs(force, output, picture)
+    check_outputs(force, output, picture, as_json=as_json)
     if picture is not None:
         _check_picture(picture)
     with waiting("monitoring"):
         problem = _problem(channels, sniffers, method, seed)
-    with waiting("monitoring", compiles=False):
+    with waiting("monitoring"):
         relaxation = relax(problem)
         found = [
             assign(

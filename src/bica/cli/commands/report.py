@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from bica.cli.options import (
-    binarize_option,
     force_option,
     json_option,
     output_option,
-    refuse_two_answers,
-    weights_option,
+    table_options,
     words_options,
 )
 
@@ -28,8 +27,7 @@ from bica.cli.options import (
 @click.option("--times", metavar="FILE", help="The times of the rows of TABLE, one per line, for activity over time.")
 @words_options
 @click.option("--title", metavar="TEXT", help="The title.  [default: what was found, in a few words]")
-@binarize_option
-@weights_option
+@table_options()
 @force_option
 @json_option
 def report(
@@ -43,10 +41,9 @@ def report(
     sources_are: str | None,
     rows_are: str | None,
     title: str | None,
-    binarize: float | dict[str, float] | None,
-    weights: str | None,
     force: bool,
     as_json: bool,
+    reading: dict[str, Any],
 ) -> None:
     """Write a report to send: MODEL as one HTML file that needs no network.
 
@@ -54,7 +51,6 @@ def report(
     to search and sort, the matrix, the network, patterns and pairs as observed and expected, and the noise. It holds
     counts only, never rows, unless --with-rows is given.
     """
-    refuse_two_answers(as_json, output)
     if (model, table) == ("-", "-"):
         raise click.UsageError("MODEL and TABLE cannot both come from standard input; put one in a file.")
     if table is None and (with_rows or times is not None):
@@ -62,16 +58,17 @@ def report(
 
     from bica.cli.options import read_model
     from bica.cli.screens import note, print_json, waiting
+    from bica.data.tables import open_table
     from bica.model.fit import Fit
     from bica.output import check_outputs, write_output
     from bica.report.content import report_of
 
-    check_outputs(force, output)
+    check_outputs(force, output, as_json=as_json)
     fit = Fit.of_document(read_model(model))
     with waiting("writing the report"):
         page = report_of(
             fit,
-            table,
+            None if table is None else open_table(table, **reading),
             with_rows=with_rows,
             anonymise=anonymise,
             times=None if times is None else read_times(times),
@@ -79,8 +76,6 @@ def report(
             sources_are=sources_are,
             rows_are=rows_are,
             title=title,
-            binarize=binarize,
-            sample_weight=weights,
             origin=", ".join(Path(path).name for path in (model, table) if path not in (None, "-")),
         )
     write_output(output, page.html, force)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bica.cli.options import force_option, json_option, refuse_two_answers
+from bica.cli.options import force_option, json_option
 
 if TYPE_CHECKING:
     from bica.cli.screens.model import Sort
@@ -51,13 +51,13 @@ def show(
     MODEL is a file written by `bica fit` or `bica simulate --truth`; a single dash reads standard input. A screenful is
     shown, the most probable sources first; the last lines say what was left out.
     """
-    refuse_two_answers(as_json, picture)
     from bica.cli.options import read_model
     from bica.cli.screens import Screen
     from bica.cli.screens.model import TOP, Choice, show_model
     from bica.model.files import document_text
-    from bica.output import write_output
+    from bica.output import check_outputs, write_output
 
+    check_outputs(force, picture, as_json=as_json)
     choice = Choice(top or TOP, sort, sensor, min_size, search)
     if as_json and choice != Choice():
         raise click.UsageError("--json prints the whole model; leave out what chooses among its sources.")
@@ -77,13 +77,12 @@ def _draw(document: ModelDocument, places: list[int], picture: str, force: bool)
 
     from bica.cli.screens import note, waiting
     from bica.model.fit import Fit
-    from bica.output import check_outputs, write_output
+    from bica.output import write_output
     from bica.report.pictures import check_picture, picture_bytes
 
     ending = Path(picture).suffix.lower()
-    check_outputs(force, picture)
     fit = Fit.of_document(document)
-    with waiting("drawing", compiles=False):
+    with waiting("drawing"):
         if ending == ".html":
             content: str | bytes = fit.report(origin=Path(picture).stem).html
         else:

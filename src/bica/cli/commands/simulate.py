@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 import bica.simulate
-from bica.cli.options import force_option, json_option, output_option, read_model, refuse_two_answers, seed_option
+from bica.cli.options import force_option, json_option, output_option, read_model, seed_option
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 
@@ -136,8 +136,6 @@ def simulate(
 
     The network is random unless --topology or --model names one.
     """
-    refuse_two_answers(as_json, output, truth, activity)
-
     import numpy as np
 
     import bica.simulate
@@ -148,9 +146,9 @@ def simulate(
 
     wanted = NetworkOptions(**network)
     check_table_names(output, activity)
-    check_outputs(force, output, truth, activity)
+    check_outputs(force, output, truth, activity, as_json=as_json)
     rng = np.random.default_rng(seed)
-    with waiting("drawing rows", compiles=False):
+    with waiting("drawing rows"):
         problem = bica.simulate.simulate(wanted.build(rng), samples, rng, persistence)
         model = problem.model
         files = {output: table_bytes(problem.rows, model.sensors, output)}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bica.cli.options import force_option, json_option, names_between_commas, output_option, refuse_two_answers
+from bica.cli.options import force_option, json_option, names_between_commas, output_option
 
 if TYPE_CHECKING:
     from bica.cli.screens.slots import SlotsSummary
@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     help="Of times that are numbers, counted since 1970.  [default: by their size]",
 )
 @click.option(
+    "--time-format",
+    metavar="FORMAT",
+    help="How times are written, as in %d/%m/%Y %H:%M:%S.  [default: by their look]",
+)
+@click.option(
     "--sensors",
     callback=names_between_commas,
     metavar="A,B,...",
@@ -58,17 +63,17 @@ if TYPE_CHECKING:
     show_default=True,
     help="What names the sensor of a captured packet.",
 )
+@click.option("--no-time", is_flag=True, help="Leave out the first column, the time at which each slot begins.")
 @click.option("--skip-bad", is_flag=True, help="Leave out events that cannot be read, and count them.")
 @force_option
 @json_option
 def slots(events: tuple[str, ...], output: str, force: bool, as_json: bool, **settings: Any) -> None:
     """Turn EVENTS, logs or captures, into a table of zeros and ones: one row per slot.
 
-    A cell is 1 where a sensor reported something in that slot of time. EVENTS are logs with a time and a sensor per
-    line (CSV, JSON lines, Parquet), or captures (pcap, pcapng), one file per sniffer. They may be larger than memory
-    and in any order. Cells of sensors that were down are left empty.
+    A cell is 1 where a sensor reported something in that slot of time; the first column says when the slot begins.
+    EVENTS are logs with a time and a sensor per line (CSV, JSON lines, Parquet), or captures (pcap, pcapng), one file
+    per sniffer. They may be larger than memory and in any order. Cells of sensors that were down are left empty.
     """
-    refuse_two_answers(as_json, output)
     if settings["one_table"] and settings["channels"]:
         raise click.UsageError("--one-table and --channels exclude each other.")
     if events.count("-") > 1:
@@ -82,7 +87,7 @@ def slots(events: tuple[str, ...], output: str, force: bool, as_json: bool, **se
 
     check_table_names(output)
     length = microseconds(settings["length"])
-    check_outputs(True, output)  # whether the tables themselves exist is checked once the channels are known
+    check_outputs(True, output, as_json=as_json)  # whether the tables exist is checked once the channels are known
     with waiting("making slots"), event_store(settings["timezone"]) as store:
         summary = _made(store, events, output, length, force, settings)
     show_slots(summary, output, as_json=as_json)
@@ -98,6 +103,7 @@ def _made(
     from bica.data.slots.grid import read_outages, slot_grid
     from bica.data.slots.tables import clocks_that_went_back, plan_tables, tally
     from bica.output import check_outputs
+    from bica.text import told_apart
 
     if settings["channels"] is not None:
         check_outputs(force, *table_paths(output, settings["channels"]))
@@ -106,6 +112,7 @@ def _made(
         sensor=settings["sensor_column"],
         channel=settings["channel_column"],
         unit=settings["time_unit"],
+        written=settings["time_format"],
     )
     outages = None if settings["down"] is None else read_outages(store, Path(settings["down"]), columns.unit)
     captures = add_files(store, events, columns, sniffer=settings["sniffer"], skip_bad=settings["skip_bad"])
@@ -121,17 +128,21 @@ def _made(
     check_outputs(force, *paths)
     counts = tally(store, plan)
     clocks = clocks_that_went_back(store)
-    tables = [_write(store, plan, channel, path, force) for channel, path in zip(plan.channels, paths, strict=True)]
+    times = None if settings["no_time"] else told_apart([*plan.sensors, "time"])[-1]  # a sensor may have that name
+    pairs = zip(plan.channels, paths, strict=True)
+    tables = [_write(store, plan, channel, path, times, force) for channel, path in pairs]
     return SlotsSummary.of(store, plan, dict(zip(paths, tables, strict=True)), counts, clocks, captures)
 
 
-def _write(store: EventStore, plan: SlotPlan, channel: str | None, path: str, force: bool) -> Any:
-    """Write one table, piece by piece; return what was counted on the way."""
+def _write(store: EventStore, plan: SlotPlan, channel: str | None, path: str, times: str | None, force: bool) -> Any:
+    """Write one table, piece by piece, with the start of each slot; return what was counted on the way."""
+    from bica.data.slots.grid import slot_starts
     from bica.data.slots.tables import TableCounts, slot_cells
     from bica.data.writers import cell_file
 
-    counts = TableCounts.none_yet(plan.sensors)
-    with cell_file(path, plan.sensors, overwrite=force) as write:
+    counts, labels, n_rows = TableCounts.none_yet(plan.sensors), () if times is None else (times,), 0
+    with cell_file(path, plan.sensors, overwrite=force, labels=labels, are_moments=True) as write:
         for cells in slot_cells(store, plan, channel, counts):
-            write(cells)
+            write(cells, [slot_starts(store, plan.grid, n_rows, len(cells)) for _ in labels])
+            n_rows += len(cells)
     return counts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from bica.cli.app import INTERRUPTED, LazyGroup
-from bica.cli.options import force_option, json_option, output_option, rate, refuse_two_answers, seed_option
+from bica.cli.options import force_option, json_option, output_option, rate, seed_option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -124,8 +124,6 @@ def simulate(
 
     In the truth, users whom the same monitors hear are one source, and users whom nobody hears are left out.
     """
-    refuse_two_answers(as_json, output, truth, activity, field_file)
-
     import numpy as np
 
     from bica.applications.spectrum import draw_survey, random_field, random_traffic
@@ -136,9 +134,9 @@ def simulate(
     from bica.output import check_outputs, write_output
 
     check_table_names(output, activity)
-    check_outputs(force, output, truth, activity, field_file)
+    check_outputs(force, output, truth, activity, field_file, as_json=as_json)
     rng = np.random.default_rng(seed)
-    with waiting("drawing slots", compiles=False):
+    with waiting("drawing slots"):
         field = random_field(users, rng, n_monitors=monitors, side=side, propagation=propagation_of(radio))
         survey = draw_survey(field, random_traffic(users, rng, reading), samples, flip_rate, rng)
         problem = survey.problem
@@ -199,8 +197,6 @@ def fit(table: str, output: str | None, noise: float | None, force: bool, as_jso
     TABLE has one line per slot, in order, and one column per monitor. Unlike `bica fit`, this uses the order: users
     transmit for several slots, while errors of the monitors come and go.
     """
-    refuse_two_answers(as_json, output)
-
     from bica.applications.spectrum import learn_users
     from bica.cli.screens import note, waiting
     from bica.cli.screens.model import give_model
@@ -208,7 +204,7 @@ def fit(table: str, output: str | None, noise: float | None, force: bool, as_jso
     from bica.output import check_outputs
     from bica.pipeline import read_in_order
 
-    check_outputs(force, output)
+    check_outputs(force, output, as_json=as_json)
     with waiting("learning the users"):
         found = learn_users(read_in_order(table), noise=None if noise is None else Noise.flips(noise), n_jobs=-1)
     give_model(found.document(), output, as_json=as_json, force=force)
@@ -261,7 +257,7 @@ def map_users(
 
     check_outputs(force, output)
     document = read_model(model)
-    with waiting("locating the users", compiles=table is not None):
+    with waiting("locating the users"):
         placed = PlacedUsers.of(OrMixture.of_document(document), read_field(field, propagation_of(radio)))
         activity = None if table is None else _activity(placed, document, table)[first : first + slots]
         if output is not None:

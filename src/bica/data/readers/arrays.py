@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,10 @@ class ArrayTable:
         for start in range(0, len(self.array), step):
             part = self.array[start : start + step]
             weights = None if self.weights is None else self.weights[start : start + step]
-            yield chunk_of_values(part, self.sensors, self.columns.thresholds, start, weights)
+            labels = tuple(tuple(map(str, part[:, place])) for _, place in self.columns.carried)
+            kept = part[:, self.columns.places] if self.columns.others else part
+            chunk = chunk_of_values(kept, self.sensors, self.columns.thresholds, start, weights)
+            yield replace(chunk, labels=labels)
 
     def distinct(self) -> Iterator[Chunk]:
         """The rows are in memory already: no need to group them first."""
@@ -194,7 +197,13 @@ def table_of_matrix(matrix: Any, names: list[str] | None, options: Options) -> T
         matrix = two_dimensional(matrix)
     columns = options.columns(numbered(matrix.shape[1]) if names is None else names)
     weights = options.weights(matrix.shape[0])
-    return sparse_table(matrix, columns, weights) if sparse.issparse(matrix) else ArrayTable(matrix, columns, weights)
+    if not sparse.issparse(matrix):
+        return ArrayTable(matrix, columns, weights)
+    if columns.carried:
+        raise DataError("a sparse matrix holds no ids and no times; leave out `id` and `time`")
+    by_columns: Any = matrix
+    kept = by_columns.tocsc()[:, columns.places] if columns.others else matrix
+    return sparse_table(kept, replace(columns, others=()), weights)
 
 
 def names_beside(path: Path, shape: tuple[int, ...]) -> list[str] | None:
@@ -202,13 +211,26 @@ def names_beside(path: Path, shape: tuple[int, ...]) -> list[str] | None:
     beside = path.with_name(f"{path.stem}_columns.csv")
     if not beside.is_file():
         return None
-    try:
-        with beside.open(encoding="utf-8-sig", newline="") as file:
-            rows = [row for row in csv.reader(file) if row]
-    except (OSError, UnicodeDecodeError, csv.Error):
-        rows = []
+    rows = _lines_of_names(beside)
     if not rows or rows[0] != ["column"] or any(len(row) != 1 for row in rows):
         raise DataError(f"{beside} must hold the heading `column` and then one name per line")
     if len(shape) == 2 and len(rows) - 1 != shape[1]:
         raise DataError(f"{beside} names {len(rows) - 1} columns, but {path} has {shape[1]}")
     return [name for (name,) in rows[1:]]
+
+
+def names_in(path: Path) -> list[str]:
+    """The names in a file, one per line, perhaps under the heading ``column``."""
+    rows = _lines_of_names(path)
+    if not rows or any(len(row) != 1 for row in rows):
+        raise DataError(f"{path} must hold one name per line; put a name with a comma in it in double quotes")
+    return [name.strip() for (name,) in (rows[1:] if rows[0] == ["column"] else rows)]
+
+
+def _lines_of_names(path: Path) -> list[list[str]]:
+    """The lines of a small file; none if it cannot be read."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return [row for row in csv.reader(file) if row]
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return []

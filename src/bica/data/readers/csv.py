@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import numbered, remedy_for
-from bica.errors import DataError
-from bica.text import brief
+from bica.data.chunks import AS_TEXT, numbered
+from bica.data.roles import SAMPLE, ColumnLook, looks_of
+from bica.errors import DataError, RowError
+from bica.text import brief, counted
 
 DELIMITERS = ",;\t|"
 WORDS = {"": nan, "na": nan, "nan": nan, "null": nan, "true": 1.0, "false": 0.0}
@@ -30,6 +31,7 @@ class CsvLayout:
     delimiter: str
     n_header_lines: int  # 0 where the first line is data already
     header_bytes: int  # of its longest line
+    looks: tuple[ColumnLook, ...]  # what the first rows show of each column
 
 
 def layout_of(start: list[str], path: Path) -> CsvLayout:
@@ -50,9 +52,20 @@ def layout_of(start: list[str], path: Path) -> CsvLayout:
         )
     delimiter, records, n_lines = max(readable, key=lambda layout: _fit(layout[1]))
     header_bytes = max(len(line.encode()) for line in start[:n_lines])
-    if _is_data(records[0]):
-        return CsvLayout(numbered(len(records[0])), delimiter, 0, header_bytes)
-    return CsvLayout(tuple(records[0]), delimiter, n_lines, header_bytes)
+    names, n_lines = (numbered(len(records[0])), 0) if _is_data(records[0]) else (tuple(records[0]), n_lines)
+    return CsvLayout(names, delimiter, n_lines, header_bytes, _looks(start[n_lines:], names, delimiter))
+
+
+def _looks(start: list[str], names: tuple[str, ...], delimiter: str) -> tuple[ColumnLook, ...]:
+    """What the first whole records show; what cannot be read is reported once it is."""
+    records = []
+    with suppress(csv.Error):
+        for record in csv.reader(start, delimiter=delimiter, strict=True):
+            if len(record) == len(names):
+                records.append(record)
+            if len(records) == SAMPLE:
+                break
+    return tuple(looks_of([(name, [record[i] for record in records]) for i, name in enumerate(names)]))
 
 
 def _is_long(line: str) -> bool:
@@ -119,21 +132,32 @@ class CsvParser:
     delimiter: str
     remembered: _Remembered = field(default_factory=_Remembered, repr=False, compare=False)
 
-    def values(self, lines: list[str], first_row: int) -> NDArray[Any]:
-        """The numbers in the lines, one column for each of the file's; NaN where a cell is missing."""
-        digits = self._single_digits(lines)
+    def values(self, lines: list[str], first_row: int, places: Sequence[int]) -> NDArray[Any]:
+        """The numbers in these columns of the lines; NaN where a cell is missing."""
+        digits = self._single_digits(lines, places)
         if digits is not None:
             return digits
-        rows = [self._cells(line, first_row + i) for i, line in enumerate(lines)]
+        rows: list[Sequence[str]] = [self._cells(line, first_row + i) for i, line in enumerate(lines)]
+        if list(places) != list(range(len(self.names))):
+            rows = [[cells[place] for place in places] for cells in rows]
         try:
             flat = np.fromiter(map(self.remembered.__getitem__, chain.from_iterable(rows)), np.float64)
         except ValueError:
-            raise self._not_a_number(rows, first_row) from None
-        return flat.reshape(len(lines), len(self.names))
+            raise self._not_a_number(rows, first_row, places) from None
+        return flat.reshape(len(lines), len(places))
 
-    def _single_digits(self, lines: list[str]) -> NDArray[np.uint8] | None:
-        """The cells at once, where every one is a single 0 or 1 and nothing is quoted."""
-        width = 2 * len(self.names)
+    def texts(self, lines: list[str], places: Sequence[int]) -> list[tuple[str, ...]]:
+        """The cells of each of these columns as they are written; the lines were read before."""
+        rows = [self._cells(line, 0) for line in lines]
+        return [tuple(cells[place].strip() for cells in rows) for place in places]
+
+    def _single_digits(self, lines: list[str], places: Sequence[int]) -> NDArray[np.uint8] | None:
+        """The cells at once, where every one is a single 0 or 1 and nothing is quoted; a first column may be cut."""
+        if list(places) == list(range(1, len(self.names))) and not any('"' in line for line in lines):
+            lines = [line.partition(self.delimiter)[2] for line in lines]
+        elif list(places) != list(range(len(self.names))):
+            return None
+        width = 2 * len(places)
         if any(len(line) != width - 1 for line in lines):
             return None
         letters = np.frombuffer((self.delimiter.join(lines) + self.delimiter).encode(), np.uint8)
@@ -153,19 +177,23 @@ class CsvParser:
                 cells = next(csv.reader([line], delimiter=self.delimiter, strict=True))
             except csv.Error:
                 long = f"is longer than {csv.field_size_limit()} characters, or " if _is_long(line) else ""
-                raise DataError(f"row {row} has a quoted cell that {long}does not end in its line") from None
+                raise RowError(row, f" has a quoted cell that {long}does not end in its line") from None
         if len(cells) != len(self.names):
-            raise DataError(f"row {row} has {len(cells)} cells, but the table has {len(self.names)} columns")
+            raise RowError(row, f" {_ragged(len(cells), len(self.names))}")
         return cells
 
-    def _not_a_number(self, rows: list[Sequence[str]], first_row: int) -> DataError:
+    def _not_a_number(self, rows: list[Sequence[str]], first_row: int, places: Sequence[int]) -> DataError:
         for i, cells in enumerate(rows):
-            for name, cell in zip(self.names, cells, strict=True):
+            for name, cell in zip([self.names[place] for place in places], cells, strict=True):
                 try:
                     number_in(cell)
                 except ValueError:
-                    remedy = remedy_for(name, "leave the column out or turn it into 0 and 1")
-                    return DataError(
-                        f"row {first_row + i}, column {brief(name)} holds {brief(cell)}, which is no number; {remedy}"
-                    )
+                    trouble = f", column {brief(name)} holds {brief(cell)}, which is no number; {AS_TEXT}"
+                    return RowError(first_row + i, trouble)
         raise AssertionError("every cell is a number")
+
+
+def _ragged(n_cells: int, n_columns: int) -> str:
+    """What is wrong with a row of too few or too many cells, and what to do."""
+    remedy = "leave a missing cell empty between its delimiters" if n_cells < n_columns else "quote what holds one"
+    return f"has {counted(n_cells, 'cell')}, but the table has {counted(n_columns, 'column')}; {remedy}"

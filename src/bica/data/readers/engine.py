@@ -6,9 +6,10 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol
 
@@ -17,11 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import GROUPED_SENSORS, Chunk, Columns, checked_weights, chunk_of_values, rows_a_chunk
-from bica.errors import DataError
+from bica.errors import DataError, RowError
 from bica.output import interruption, temporary_folder
 
 Row = tuple[Any, ...]
 QUIET = "SET enable_progress_bar = false"  # which would go to standard output in an interactive session
+COUNTS_MARK = "bica_counts"  # what a Parquet file of counts says about itself, and its column of counts
+COUNT_COLUMN = "rows counted"
 ROWS_PER_FETCH = 64  # no slower than thousands
 CHARACTERS_PER_BATCH = 1 << 26
 TOO_LONG = ("Maximum line size", "does not support a full read")  # what the engine says of a line without end
@@ -236,8 +239,11 @@ GROUPED_ROWS = 1 << 16  # distinct lines at a time, of few cells each
 class Parser(Protocol):
     """What a line means."""
 
-    def values(self, lines: list[str], first_row: int) -> NDArray[Any]:
-        """The numbers in the lines, one column for each of the table's; NaN where a cell is missing."""
+    def values(self, lines: list[str], first_row: int, places: Sequence[int]) -> NDArray[Any]:
+        """The numbers in these columns of the lines; NaN where a cell is missing."""
+
+    def texts(self, lines: list[str], places: Sequence[int]) -> list[tuple[str, ...]]:
+        """The cells of each of these columns as they are written; the lines were read before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,13 +263,19 @@ class LinesTable:
         """Every row, in order, a few megabytes at a time."""
         sql, first_row = f"SELECT line FROM {self.lines.source} WHERE {NOT_EMPTY}", 0
         for rows in self.lines.query(sql, rows_a_chunk(self.columns.n_columns)):
-            yield self._chunk([line for (line,) in rows], first_row)
+            lines = [line for (line,) in rows]
+            try:
+                chunk = self._chunk(lines, first_row)
+            except RowError as error:
+                raise DataError(error.at(f"line {self._line_of(error.row)}")) from None
+            yield replace(chunk, labels=self._labels(lines))
             first_row += len(rows)
 
     def distinct(self) -> Iterator[Chunk]:
         """The distinct lines of a narrow table of 0 and 1, grouped by the engine; every row of any other."""
         narrow = len(self.sensors) <= GROUPED_SENSORS and self.columns.thresholds is None
-        return self._grouped() if narrow and self.columns.weight is None else self.chunks()
+        plain = self.columns.weight is None and not self.columns.others  # ids and times make every line distinct
+        return self._grouped() if narrow and plain else self.chunks()
 
     def _grouped(self) -> Iterator[Chunk]:
         sql = f"SELECT line, count(*) FROM {self.lines.source} WHERE {NOT_EMPTY} GROUP BY line"
@@ -273,13 +285,25 @@ class LinesTable:
                 chunk = self._chunk(lines, 0)
             except DataError:
                 for _ in self.chunks():
-                    pass  # meets the same trouble, and knows the number of the row
+                    pass  # meets the same trouble, and knows the number of the line
                 raise
             yield replace(chunk, weights=np.array(counts, np.float64))
 
     def _chunk(self, lines: list[str], first_row: int) -> Chunk:
-        values, weights = self.parser.values(lines, first_row), None
-        if self.columns.weight is not None:
-            weights = checked_weights(values[:, self.columns.weight].astype(np.float64), first_row)
-            values = values[:, self.columns.places]
-        return chunk_of_values(values, self.sensors, self.columns.thresholds, first_row, weights)
+        columns = self.columns
+        wanted = columns.places if columns.weight is None else [*columns.places, columns.weight]
+        values, weights = self.parser.values(lines, first_row, wanted), None
+        if columns.weight is not None:
+            weights = checked_weights(values[:, -1].astype(np.float64), first_row)
+            values = values[:, :-1]
+        return chunk_of_values(values, self.sensors, columns.thresholds, first_row, weights)
+
+    def _labels(self, lines: list[str]) -> tuple[tuple[str, ...], ...]:
+        places = [place for _, place in self.columns.carried]
+        return tuple(self.parser.texts(lines, places)) if places else ()
+
+    def _line_of(self, row: int) -> int:
+        """The number of a row's line in the file, counted from 1 as editors do."""
+        whole = replace(self.lines, skip=0).all_lines()
+        full = (number for number, line in enumerate(whole, 1) if number > self.lines.skip and line.strip(" "))
+        return next(islice(full, row, None))

@@ -1,7 +1,8 @@
 """Data frames as tables: in memory (pandas, Polars, PyArrow), or yet to be computed (Dask, Spark, Ibis)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isnan
 from typing import Any
 
 import narwhals as nw
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from bica.data.chunks import (
     GROUPED_SENSORS,
+    NOT_OBSERVED,
     STRANGE,
     Chunk,
     Columns,
@@ -20,6 +22,7 @@ from bica.data.chunks import (
     rows_a_chunk,
     strange_value,
 )
+from bica.data.roles import ID_NAME, SAMPLE, TIME_NAME, ColumnLook, looks_of
 from bica.errors import DataError
 from bica.text import brief
 
@@ -43,7 +46,8 @@ class FrameTable:
         step = 4 * rows_a_chunk(len(self.sensors))  # taking a slice of a column costs more than one of an array
         for start in range(0, len(self.frame), step):
             part = self.frame[start : start + step]
-            yield chunk_of_cells(self._cells(part, start), self._weights(part, start))
+            labels = tuple(texts_of(part[:, place]) for _, place in self.columns.carried)
+            yield replace(chunk_of_cells(self._cells(part, start), self._weights(part, start)), labels=labels)
 
     def distinct(self) -> Iterator[Chunk]:
         """The rows are in memory already: no need to group them first."""
@@ -108,9 +112,11 @@ class LazyTable:
         return self._groups().chunks()
 
     def _groups(self) -> FrameTable:
-        names = [f"cell{i}" for i in range(len(self.sensors))]
+        kept, names = self.columns.places, [f"cell{i}" for i in range(len(self.sensors))]
         # Polars takes a name that begins with ^ and ends with $ for a pattern, so that none may enter an expression
-        renamed = self.frame.rename(dict(zip(self.frame.collect_schema().names(), names, strict=True)))
+        given = self.frame.collect_schema().names()
+        others = {given[place]: f"other{place}" for place in self.columns.others}
+        renamed = self.frame.rename({**{given[place]: name for place, name in zip(kept, names, strict=True)}, **others})
         rows = renamed.select(*(self._cell(i).alias(name) for i, name in enumerate(names)))
         groups = rows.group_by(names).agg(nw.len().alias("rows")).collect()
         columns = Columns(self.sensors, None, weight=len(names))
@@ -125,8 +131,53 @@ class LazyTable:
         return nw.when(~number.is_nan()).then(number > self.columns.thresholds[sensor])
 
 
-def check_lazy_types(schema: nw.Schema) -> None:
+def texts_of(column: nw.Series[Any]) -> tuple[str, ...]:
+    """The cells as text, moments in ISO 8601; nothing where a cell is missing."""
+    return tuple(_text(value) for value in column.to_list())
+
+
+def _text(value: Any) -> str:
+    if type(value).__name__ in NOT_OBSERVED or (isinstance(value, float) and isnan(value)):
+        return ""
+    try:
+        return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
+    except ValueError:  # Python writes whole numbers of up to 4300 digits
+        return brief(value)
+
+
+def looks_of_frame(frame: nw.DataFrame[Any]) -> list[ColumnLook]:
+    """What the columns of a frame are, by their types and, where these leave it open, by their first cells."""
+    first = frame.head(SAMPLE)
+    cells = [texts_of(first[:, i]) if _is_open(name, kind) else () for i, (name, kind) in enumerate(_types(frame))]
+    return _with_times(looks_of(zip(frame.columns, cells, strict=True)), [kind for _, kind in _types(frame)])
+
+
+def looks_of_schema(schema: nw.Schema) -> list[ColumnLook]:
+    """What the columns of a lazy frame are, by their names and types."""
+    return _with_times(looks_of([(name, ()) for name in schema.names()]), schema.dtypes())
+
+
+def _types(frame: nw.DataFrame[Any]) -> list[tuple[str, nw.dtypes.DType]]:
+    return list(zip(frame.columns, frame.schema.dtypes(), strict=True))
+
+
+def _with_times(looks: list[ColumnLook], types: list[nw.dtypes.DType]) -> list[ColumnLook]:
+    times = [kind.is_temporal() for kind in types]
+    return [
+        replace(look, role="time") if it and look.role == "sensor" else look
+        for look, it in zip(looks, times, strict=True)
+    ]
+
+
+def _is_open(name: str, kind: nw.dtypes.DType) -> bool:
+    named = kind.is_integer() and (ID_NAME.fullmatch(str(name).lower()) or TIME_NAME.fullmatch(str(name)))
+    return bool(named) or kind in (nw.String, nw.Object, nw.Categorical, nw.Enum)
+
+
+def check_lazy_types(schema: nw.Schema, columns: Columns) -> None:
     """Refuse columns that cannot hold 0 and 1 before the engine does any work."""
-    for name, kind in schema.items():
+    pairs = list(schema.items())
+    for place in columns.places:
+        name, kind = pairs[place]
         if not (kind.is_numeric() or kind in (nw.Boolean, nw.Unknown)):
             raise DataError(f"column {brief(name)} holds {kind}, not 0 and 1; leave it out or turn it into numbers")

@@ -3,7 +3,9 @@
 # ruff: noqa: S608 - only our own names and quoted paths enter a query
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import nan
 from typing import Any
 
@@ -12,7 +14,8 @@ from numpy.typing import NDArray
 
 from bica.data.chunks import strange_value
 from bica.data.readers.engine import TextLines
-from bica.errors import DataError
+from bica.data.roles import SAMPLE, ColumnLook, looks_of
+from bica.errors import DataError, RowError
 
 LINES_AT_HAND = 2048  # in the engine
 BYTES_AT_HAND = 1 << 28
@@ -43,18 +46,20 @@ def _check_lengths(lines: TextLines) -> None:
 
 
 def _find_bad_line(lines: TextLines) -> None:
-    rows = (line for line in lines.all_lines() if line.strip(" "))
-    for row, line in enumerate(rows):
-        _pairs(line, row)
+    for number, line in enumerate(lines.all_lines(), 1):
+        try:
+            _pairs(line or "{}", 0)
+        except RowError as error:
+            raise DataError(error.at(f"line {number}")) from None
 
 
 def _pairs(line: str, row: int) -> list[tuple[str, Any]]:
     try:
         found = json.loads(line, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):
-        raise DataError(f"row {row} is not JSON; every line must hold one whole object") from None
+        raise RowError(row, " is not JSON; every line must hold one whole object") from None
     if not isinstance(found, _Pairs):
-        raise DataError(f'row {row} is no JSON object; write each row as {{"sensor": 0, …}} on a line of its own')
+        raise RowError(row, ' is no JSON object; write each row as {"sensor": 0, …} on a line of its own')
     return found
 
 
@@ -68,16 +73,23 @@ class JsonParser:
 
     places: dict[str, int]  # the column of each key
 
-    def values(self, lines: list[str], first_row: int) -> NDArray[np.float64]:
-        """The numbers in the lines, one column for each key; NaN where a cell is missing."""
-        table = np.full((len(lines), len(self.places)), nan)
+    def values(self, lines: list[str], first_row: int, places: Sequence[int]) -> NDArray[np.float64]:
+        """The numbers under these keys; NaN where a cell is missing."""
+        table = np.full((len(lines), len(places)), nan)
+        wanted = {place: i for i, place in enumerate(places)}
         for i, line in enumerate(lines):
             pairs = _pairs(line, first_row + i)
-            cells = {self.places.get(key, -1): self._number(key, value, first_row + i) for key, value in pairs}
-            if len(cells) < len(pairs) or -1 in cells:
-                raise DataError(f"row {first_row + i} holds a key twice, or one that was not there a moment ago")
+            found = {self.places.get(key, -1): (key, value) for key, value in pairs}
+            if len(found) < len(pairs) or -1 in found:
+                raise RowError(first_row + i, " holds a key twice, or one that was not there a moment ago")
+            cells = {wanted[p]: self._number(*pair, first_row + i) for p, pair in found.items() if p in wanted}
             table[i, list(cells)] = list(cells.values())
         return table
+
+    def texts(self, lines: list[str], places: Sequence[int]) -> list[tuple[str, ...]]:
+        """The values under each of these keys as text, empty where there is none."""
+        rows = [{self.places[key]: text_of(value) for key, value in _pairs(line, 0)} for line in lines]
+        return [tuple(row.get(place, "") for row in rows) for place in places]
 
     def _number(self, key: str, value: Any, row: int) -> float:
         if value is None:
@@ -85,3 +97,19 @@ class JsonParser:
         if not isinstance(value, bool | int | float) or abs(value) > 1e300:
             raise strange_value(row, key, value)
         return float(value)
+
+
+def text_of(value: Any) -> str:
+    """A value of JSON as text; nothing for null."""
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
+
+
+def looks_of_keys(lines: TextLines, keys: Sequence[str]) -> list[ColumnLook]:
+    """What the first objects show of each key."""
+    first: list[dict[str, str]] = []
+    for line in islice((line for line in lines.first_lines() if line.strip()), SAMPLE):
+        try:
+            first.append({key: text_of(value) for key, value in _pairs(line, 0)})
+        except RowError:
+            break  # which is reported with the number of its line, once it is read
+    return looks_of([(key, [row.get(key, "") for row in first]) for key in keys])

@@ -13,6 +13,7 @@ import duckdb
 from bica.data.captures import HEADER, PCAPNG_MAGIC, PcapHeader, Sniffer, add_capture, is_capture, open_bytes
 from bica.data.readers.csv import layout_of
 from bica.data.readers.engine import Compression, TextLines, check_whole, path_literal, plain, text_literal
+from bica.data.roles import DATE_FIRST, date_format
 from bica.data.slots.store import EventStore, Unit, microseconds_sql, unit_of_size
 from bica.data.tables import Kind, check_file, keep_standard_input, kind_inside, kind_of, speaking_of_standard_input
 from bica.errors import DataError
@@ -33,6 +34,7 @@ class EventColumns:
     sensor: str = "sensor"
     channel: str | None = None  # None: the column "channel", if there is one
     unit: Unit | None = None  # of times that are numbers; None: told from their size
+    written: str | None = None  # how times are written, as strptime names it; None: told from their look
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,8 @@ def add_event_log(
     time, kind = log.column(columns.time, "--time")
     sensor, _ = log.column(columns.sensor, "--sensor")
     channel = _channel(log, columns)
-    moment = microseconds_sql(time, kind, columns.unit or unit_inside(store, log, time), store.zone)
+    known = columns.written or (format_inside(store, log, time) if kind == "VARCHAR" else None)
+    moment = microseconds_sql(time, kind, columns.unit or unit_inside(store, log, time), store.zone, known)
     whole = f"trim({sensor}::VARCHAR) <> ''" + ("" if channel is None else f" AND trim({channel}::VARCHAR) <> ''")
     [(before,)] = store.ask("SELECT count(*) FROM events")
     try:
@@ -141,6 +144,14 @@ def unit_inside(store: EventStore, log: EventLog, time: str) -> Unit:
         f"SELECT max(x) FROM (SELECT {number} AS x FROM {log.source} LIMIT {FIRST_ROWS}) WHERE isfinite(x)"
     )
     return unit_of_size(largest or 0.0)
+
+
+def format_inside(store: EventStore, log: EventLog, time: str) -> str | None:
+    """How the times in a column are written, if they do not begin with the year; None if they do."""
+    numbers = ", ".join(f"max(TRY_CAST(regexp_extract(t, {text_literal(DATE_FIRST)}, {i}) AS INT))" for i in (1, 3))
+    first = f"first(t) FILTER (regexp_matches(t, {text_literal(DATE_FIRST)}))"
+    [(example, day, month)] = store.ask(f"SELECT {first}, {numbers} FROM (SELECT {time} AS t FROM {log.source})")
+    return None if example is None else date_format(example.strip(), (day, month))
 
 
 def _refuse_bad(store: EventStore, log: EventLog, before: int, cells: dict[str, str | None]) -> None:

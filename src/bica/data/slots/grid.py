@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.slots.event_files import EventLog, open_log, unit_inside
-from bica.data.slots.store import EventStore, Unit, in_words, microseconds_sql, moment_given, offset_at, written
+from bica.data.slots.store import (
+    EventStore,
+    Unit,
+    in_words,
+    microseconds_sql,
+    moment_given,
+    offset_at,
+    offset_words,
+    written,
+)
 from bica.data.tables import check_file, kind_of
 from bica.errors import DataError, SettingError
 from bica.text import brief, counted
@@ -66,6 +75,25 @@ def slot_grid(store: EventStore, length: int, start: str | None = None, end: str
             f"which is {n_slots} slots of {in_words(length)}; if that is no stray time, say so with --start and --end"
         )
     return SlotGrid(begin, length, n_slots)
+
+
+def slot_starts(store: EventStore, grid: SlotGrid, first: int, n_slots: int) -> list[str]:
+    """When these slots begin, in ISO 8601 with the offset of the store's time zone; Z in UTC."""
+    moments = grid.start + grid.length * np.arange(first, first + n_slots, dtype=np.int64)
+    if store.zone == "UTC":
+        return [f"{text}Z" for text in _iso(moments, grid)]
+    sql = "SELECT extract('timezone' FROM make_timestamptz($1 + $2 * i))::BIGINT FROM range($3) AS t(i)"
+    [seconds] = store.columns(sql, [int(moments[0]), grid.length, n_slots])
+    local = _iso(moments + 10**6 * seconds, grid)
+    return [text + offset_words(offset) for text, offset in zip(local, seconds.tolist(), strict=True)]
+
+
+def _iso(moments: NDArray[np.int64], grid: SlotGrid) -> list[str]:
+    """Moments in ISO 8601, with as many digits as the slots need."""
+    units = (("s", 10**6), ("ms", 1000), ("us", 1))
+    unit = next(unit for unit, length in units if not (grid.start % length or grid.length % length))
+    texts: list[str] = moments.astype("datetime64[us]").astype(f"datetime64[{unit}]").astype(str).tolist()
+    return texts
 
 
 def _span(store: EventStore, *, need_first: bool, need_last: bool) -> tuple[int, int, int]:

@@ -84,8 +84,10 @@ def unit_of_size(largest: float) -> Unit:
     return next((unit for unit, limit in zip(UNITS, (1e11, 1e14, 1e17), strict=False) if largest < limit), "ns")
 
 
-def microseconds_sql(column: str, kind: str, unit: Unit, zone: str = "") -> str:
-    """SQL for the moment in a column of this type, null where there is none to be read."""
+def microseconds_sql(column: str, kind: str, unit: Unit, zone: str = "", known: str | None = None) -> str:
+    """SQL for the moment in a column of this type, null where there is none; ``known`` says how it is written."""
+    if known is not None:
+        return f"epoch_us(try_strptime(trim({column}::VARCHAR), {text_literal(known)})::TIMESTAMPTZ)"
     if kind.startswith("TIMESTAMP") and zone == "UTC":
         return f"epoch_us({column}::TIMESTAMP)"  # no calendar is needed, which is several times as fast
     if CALENDAR.fullmatch(kind):
@@ -135,8 +137,17 @@ def written(engine: duckdb.DuckDBPyConnection, moment: int) -> str:
         "FROM (SELECT make_timestamptz($1) AS t)",
         [moment],
     ).fetchall()
-    sign, minutes = "-" if offset < 0 else "+", abs(int(offset)) // 60
-    return f"{local.rstrip('0').rstrip('.')}{sign}{minutes // 60:02}:{minutes % 60:02}"
+    return str(local).rstrip("0").rstrip(".") + offset_words(int(offset))
+
+
+def offset_words(seconds: int) -> str:
+    """How far a clock is ahead of UTC, as ISO 8601 writes it.
+
+    >>> offset_words(7200), offset_words(-12600)
+    ('+02:00', '-03:30')
+    """
+    minutes = abs(seconds) // 60
+    return f"{'-' if seconds < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}"
 
 
 def offset_at(engine: duckdb.DuckDBPyConnection, moment: int) -> int:

@@ -199,7 +199,7 @@ def fit_on_rows(table: Varying, settings: Settings, start: Start, *, briefly: bo
     task = row_task(table, settings, start, shape, QUICK, most_work)
     if task is None:
         return None
-    search = first = task.search(shape, start)
+    search = first = task.search(start)
     try:
         search = after_a_sample(first.task, first, start)
     except KeyboardInterrupt:
@@ -253,5 +253,5 @@ def row_task(
 
     pool = from_rows(cells.rows.patterns.view(np.int64), cells.weights, cells.n_sensors)
     first, noise_work = (add_several, drop), min(most_work, NOISE_WORK)
-    route = Route(surface, BY_GAIN, first, pool, BETTER, False, most_work, noise_work, last_surface)
-    return WholeTask.of(table, settings, route)
+    route = Route(shape, surface, BY_GAIN, first, pool, BETTER, False, most_work, noise_work, last_surface)
+    return WholeTask(table, settings, route)

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bica.errors import SettingError
-from bica.invert.groups import Group, shown_cost
+from bica.invert.groups import Group, mixed_cost, shown_cost, silent_share
 from bica.kernels.bits import group_equal
-from bica.kernels.decoding.markov import cheapest_moves, expected_moves, log_probability, trace_back
+from bica.kernels.decoding.markov import (
+    cheapest_moves,
+    cheapest_moves_of_kinds,
+    expected_moves,
+    log_probability,
+    trace_back,
+)
 
 STRETCH = 1024  # slots that are traced back together; between stretches only the least costs are kept
 LEAST_SHARE = 1e-250  # of the probability in the likeliest state: 0 in all states of a slot would leave no answer
 BYTES_PER_WORD = 8
 ROUNDING = 1e-9  # relative: 0.9 and 9 slots belong together, though 1 - 0.9 is a little below 0.1
+Shown = Any  # what the sensors of a block showed in every slot, in the form of its own ``cells``
 N_CELLS = 3  # 0, 1 and missing; the same again for a sensor that sources outside the block have switched on
 
 
@@ -84,21 +92,19 @@ class ChainBlock:
         penalty = group.penalty[self.sensors]
         self.penalty = np.concatenate([penalty, penalty[:, :, [1, 1]]], axis=1)
 
-    def cells(self, cells: NDArray[np.uint8], activity: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    def cells(self, cells: NDArray[np.uint8], activity: NDArray[np.bool_]) -> Shown:
         """What the sensors of the block showed, and whether sources outside the block switch them on anyway."""
         covered = activity[:, self.neighbours] @ self.by_neighbours.T  # on booleans, @ is exactly OR over ANDs
         return cells[:, self.sensors] + N_CELLS * covered.astype(np.uint8)
 
-    def cheapest(self, cells: NDArray[np.uint8], chains: Chains) -> NDArray[np.bool_]:
+    def cheapest(self, cells: Shown, chains: Chains) -> NDArray[np.bool_]:
         """The likeliest course of the block's sources through all slots: (n_slots, n_sources)."""
         with np.errstate(divide="ignore"):
             start, move = -np.log(chains.start), -np.log(chains.move)
         path = self._path(cells, _over_states(start), move)
         return (path[:, None] >> np.arange(self.sources.size) & 1).astype(bool)
 
-    def _path(
-        self, cells: NDArray[np.uint8], cost: NDArray[np.float64], move: NDArray[np.float64]
-    ) -> NDArray[np.int64]:
+    def _path(self, cells: Shown, cost: NDArray[np.float64], move: NDArray[np.float64]) -> NDArray[np.int64]:
         """The cheapest path of states: all stretches forwards, then each once more, from the last, to trace it back."""
         starts = range(0, len(cells), STRETCH)
         came_from = np.empty((STRETCH, cost.size), np.uint16)
@@ -114,7 +120,7 @@ class ChainBlock:
 
     def _through(
         self,
-        cells: NDArray[np.uint8],
+        cells: Shown,
         first: int,
         move: NDArray[np.float64],
         cost: NDArray[np.float64],
@@ -126,11 +132,11 @@ class ChainBlock:
         cheapest_moves(part[:standing], self.reach, self.penalty, still, cost, came_from[:standing])
         cheapest_moves(part[standing:], self.reach, self.penalty, move, cost, came_from[standing:])
 
-    def cost(self, cells: NDArray[np.uint8], activity: NDArray[np.bool_], chains: Chains) -> float:
+    def cost(self, cells: Shown, activity: NDArray[np.bool_], chains: Chains) -> float:
         """``-log`` of the probability of this course of the block's sources, and of the cells given it."""
         return chains.cost(activity) + float(shown_cost(self.penalty, self.by_own, activity, cells).sum())
 
-    def moves(self, cells: NDArray[np.uint8], chains: Chains, parts: list[slice] | None = None) -> NDArray[np.float64]:
+    def moves(self, cells: Shown, chains: Chains, parts: list[slice] | None = None) -> NDArray[np.float64]:
         """How often each source of the block is expected to make each move, over separate parts of the slots."""
         counts, (kind, shown) = np.zeros(chains.move.shape), self._shown(cells)
         start = _probability_of_states(chains)
@@ -146,7 +152,7 @@ class ChainBlock:
         alone = log_probability(kind, without, _probability_of_states(others), others.move)
         return log_probability(kind, shown, _probability_of_states(chains), chains.move) - alone
 
-    def _shown(self, cells: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _shown(self, cells: Shown) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The kind of each slot, and the probability of each kind in every state, relative to the likeliest state."""
         first, kind = _distinct(cells)
         on = (self.reach[:, None] & np.arange(1 << self.sources.size)) > 0
@@ -155,6 +161,63 @@ class ChainBlock:
             cost += penalty[cells[first, sensor]][:, on[sensor].astype(np.intp)]
         cost -= cost.min(axis=1, keepdims=True)
         return kind, np.maximum(np.exp(-cost), LEAST_SHARE)
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Slots by what their sensors showed and what the sources outside the block did."""
+
+    kind: NDArray[np.int64]  # (n_slots,)
+    cost: NDArray[np.float64]  # (n_kinds, 2^n_sources), of every state of the block's sources
+
+    def __len__(self) -> int:
+        return self.kind.size
+
+
+class LossyChainBlock(ChainBlock):
+    """Some sources whose edges may fail: only what a slot costs in a state changes."""
+
+    def __init__(self, group: Group, sources: NDArray[np.int64]) -> None:
+        super().__init__(group, sources)
+        assert group.reach is not None
+        own, self.neighbour_reach = (group.reach[np.ix_(self.sensors, of)] for of in (sources, self.neighbours))
+        states = (np.arange(1 << sources.size)[:, None] >> np.arange(sources.size) & 1).astype(bool)
+        self.silent = silent_share(own, states)
+
+    def cells(self, cells: NDArray[np.uint8], activity: NDArray[np.bool_]) -> Shown:
+        """The kind of each slot, and what each kind costs in every state of the block."""
+        shown, near = cells[:, self.sensors], activity[:, self.neighbours]
+        first, kind = _distinct(np.ascontiguousarray(np.hstack([shown, near.astype(np.uint8)])))
+        outside = silent_share(self.neighbour_reach, near[first])
+        cost = [mixed_cost(self.penalty, outside * inside, shown[first]).sum(axis=1) for inside in self.silent]
+        return Kinds(kind, np.stack(cost, axis=1))
+
+    def cost(self, cells: Shown, activity: NDArray[np.bool_], chains: Chains) -> float:
+        """``-log`` of the probability of this course of the block's sources, and of the cells given it."""
+        state = activity @ (1 << np.arange(self.sources.size))
+        return chains.cost(activity) + float(cells.cost[cells.kind, state].sum())
+
+    def _through(
+        self,
+        cells: Shown,
+        first: int,
+        move: NDArray[np.float64],
+        cost: NDArray[np.float64],
+        came_from: NDArray[np.uint16],
+    ) -> None:
+        kind, standing = cells.kind[first : first + STRETCH], 1 if first == 0 else 0
+        still = np.where(np.eye(2, dtype=bool), 0.0, np.inf)[None].repeat(len(move), axis=0)
+        cheapest_moves_of_kinds(kind[:standing], cells.cost, still, cost, came_from[:standing])
+        cheapest_moves_of_kinds(kind[standing:], cells.cost, move, cost, came_from[standing:])
+
+    def _shown(self, cells: Shown) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        cost = cells.cost - cells.cost.min(axis=1, keepdims=True)
+        return cells.kind, np.maximum(np.exp(-cost), LEAST_SHARE)
+
+
+def block_of(group: Group, sources: NDArray[np.int64]) -> ChainBlock:
+    """Some sources of a group, whatever its edges are."""
+    return ChainBlock(group, sources) if group.reach is None else LossyChainBlock(group, sources)
 
 
 def _distinct(cells: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -12,7 +12,7 @@ from bica.data.rows import Rows
 from bica.errors import InfeasibleError, SettingError
 from bica.invert.decode import decode
 from bica.invert.groups import Group, groups_of, shown_cost
-from bica.invert.temporal.chains import STRETCH, ChainBlock, Chains, checked_persistence
+from bica.invert.temporal.chains import STRETCH, ChainBlock, Chains, block_of, checked_persistence
 from bica.kernels.bits import Words
 from bica.kernels.decoding.table import TIE
 from bica.model.or_mixture import OrMixture
@@ -20,6 +20,7 @@ from bica.progress import report, tracked
 
 EXACT_SOURCES = 12  # all their 4096 states in every slot
 BLOCK_SOURCES = 4  # of larger groups at a time
+MOST_COSTS = 1 << 25  # numbers in the table of a group with lossy edges: 256 MiB
 MOST_SWEEPS = 20  # over the blocks of a group
 COUNTED_SLOTS = 16 * STRETCH  # enough to estimate how long sources stay on
 
@@ -32,7 +33,7 @@ class Course:
     ) -> None:
         self.group, self.cells = group, cells
         self.activity = activity.copy()
-        at_once = EXACT_SOURCES if at_once is None else at_once
+        at_once = _at_once(group, cells) if at_once is None else at_once
         self.blocks = _blocks(group, at_once)
         self.exact = group.sources.size <= at_once or not group.mixing.any()
 
@@ -73,20 +74,28 @@ class Course:
 
     def cost(self, chains: Chains) -> float:
         """``-log`` of the joint probability of the course and the rows, up to what no course changes."""
-        shown = shown_cost(self.group.penalty, self.group.mixing, self.activity, self.cells)
+        shown = shown_cost(self.group.penalty, self.group.mixing, self.activity, self.cells, self.group.reach)
         return chains.cost(self.activity) + float(shown.sum())
+
+
+def _at_once(group: Group, cells: NDArray[np.uint8]) -> int:
+    """How many sources are solved at once; lossy edges need a table of all states for every distinct row."""
+    if group.reach is None or len(cells) << group.sources.size <= MOST_COSTS:
+        return EXACT_SOURCES
+    fits = len(np.unique(cells, axis=0)) << group.sources.size <= MOST_COSTS
+    return EXACT_SOURCES if fits else BLOCK_SOURCES
 
 
 def _blocks(group: Group, at_once: int) -> list[ChainBlock]:
     """One block of all sources if they are few; otherwise one per source, with the sources that share most sensors."""
     each = np.arange(group.sources.size)
     if not group.mixing.any():
-        return [ChainBlock(group, each[[j]]) for j in each]
+        return [block_of(group, each[[j]]) for j in each]
     if group.sources.size <= at_once:
-        return [ChainBlock(group, each)]
+        return [block_of(group, each)]
     shared = group.mixing.T.astype(np.int64) @ group.mixing
     nearest = np.argsort(-shared - len(shared) * group.sensors.size * np.eye(len(shared), dtype=int), kind="stable")
-    return [ChainBlock(group, near[:BLOCK_SOURCES]) for near in nearest]
+    return [block_of(group, near[:BLOCK_SOURCES]) for near in nearest]
 
 
 def _stretches(n_slots: int) -> list[slice]:
@@ -169,8 +178,9 @@ def decode_in_time(
 
     Each source is a chain of its own: on with its probability, for ``persistence`` slots on average at a time (one
     number, one per source, or estimated from the rows). Parts of the model of up to 12 sources are solved exactly, in
-    time (m + n) 2^n for each row. In larger parts the row-wise answer is improved, a few neighbouring sources at a
-    time, until no such change makes it likelier; so it is never less likely than the row-wise answer.
+    time (m + n) 2^n for each row (with lossy edges as long as the distinct rows times 2^n are at most 2^25). In larger
+    parts the row-wise answer is improved, a few neighbouring sources at a time, until no such change makes it likelier;
+    so it is never less likely than the row-wise answer.
 
     >>> from bica import Noise
     >>> model = OrMixture([[1]], [0.3], Noise.flips(0.2))

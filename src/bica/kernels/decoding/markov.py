@@ -23,6 +23,25 @@ def _add_penalties(cells: NDArray[np.uint8], reach: NDArray[np.int64], penalty: 
 
 
 @compiled
+def _cheapest_step(move: Floats, cost: Floats, origin: NDArray[np.uint16]) -> None:
+    """Let every source move once, in the cheapest way to each state; ``origin`` is the state before."""
+    for state in range(cost.size):
+        origin[state] = state
+    for source in range(move.shape[0]):
+        bit = 1 << source
+        for state in range(cost.size):
+            if state & bit:
+                continue
+            off, on = cost[state], cost[state | bit]
+            off_origin, on_origin = origin[state], origin[state | bit]
+            for after in range(2):
+                place = state | bit if after else state
+                stays_off, was_on = off + move[source, 0, after], on + move[source, 1, after]
+                cost[place] = min(stays_off, was_on)
+                origin[place] = off_origin if stays_off <= was_on else on_origin
+
+
+@compiled
 def cheapest_moves(
     cells: Cells,
     reach: NDArray[np.int64],
@@ -36,22 +55,19 @@ def cheapest_moves(
     ``move[source, before, after]`` is the cost of a source's step, ``penalty[sensor, cell, state]`` that of a cell.
     """
     for slot in range(cells.shape[0]):
-        origin = came_from[slot]
-        for state in range(cost.size):
-            origin[state] = state
-        for source in range(move.shape[0]):
-            bit = 1 << source
-            for state in range(cost.size):
-                if state & bit:
-                    continue
-                off, on = cost[state], cost[state | bit]
-                off_origin, on_origin = origin[state], origin[state | bit]
-                for after in range(2):
-                    place = state | bit if after else state
-                    stays_off, was_on = off + move[source, 0, after], on + move[source, 1, after]
-                    cost[place] = min(stays_off, was_on)
-                    origin[place] = off_origin if stays_off <= was_on else on_origin
+        _cheapest_step(move, cost, came_from[slot])
         _add_penalties(cells[slot], reach, penalty, cost)
+
+
+@compiled
+def cheapest_moves_of_kinds(
+    kind: NDArray[np.int64], cost_of_kind: Floats, move: Floats, cost: Floats, came_from: NDArray[np.uint16]
+) -> None:
+    """The same where ``cost_of_kind[kind[slot], state]`` is what a slot costs in a state."""
+    for slot in range(kind.size):
+        _cheapest_step(move, cost, came_from[slot])
+        for state in range(cost.size):
+            cost[state] += cost_of_kind[kind[slot], state]
 
 
 @compiled
@@ -117,6 +133,13 @@ def _weigh(values: Floats, weight: Floats) -> float:
 
 
 @compiled
+def _copy(given: Floats, values: Floats) -> None:
+    """Make ``values`` equal to ``given``; assigning a whole array would take seconds to compile."""
+    for state in range(values.size):
+        values[state] = given[state]
+
+
+@compiled
 def log_probability(kind: NDArray[np.int64], shown: Floats, start: Floats, move: Floats) -> float:
     """The log of the probability of all slots.
 
@@ -152,18 +175,19 @@ def expected_moves(kind: NDArray[np.int64], shown: Floats, start: Floats, move: 
     """
     n_slots, n_sources = kind.size, move.shape[0]
     forward = np.empty((n_slots, start.size))
-    way, backward, earlier = np.empty((n_sources + 1, start.size)), np.ones(start.size), np.empty(start.size)
-    way[n_sources] = start
+    way, backward, earlier = np.empty((n_sources + 1, start.size)), np.empty(start.size), np.empty(start.size)
+    backward[:] = 1.0
+    _copy(start, way[n_sources])
     for slot in range(n_slots):
-        forward[slot] = way[n_sources]
+        _copy(way[n_sources], forward[slot])
         _weigh(forward[slot], shown[kind[slot]])
-        way[0] = forward[slot]
+        _copy(forward[slot], way[0])
         _spread_all(way, move)
     for slot in range(n_slots - 1, 0, -1):
         _weigh(backward, shown[kind[slot]])
-        way[0] = forward[slot - 1]
+        _copy(forward[slot - 1], way[0])
         _spread_all(way, move)
         for source in range(n_sources - 1, -1, -1):
             _add_moves(way[source], backward, 1 << source, move[source], counts[source])
             _spread(backward, move[source], 1 << source, True, earlier)
-            backward[:] = earlier
+            _copy(earlier, backward)

@@ -76,20 +76,25 @@ def candidate_gradient(hidden: Lattice, by_hidden: Lattice, gradient: Lattice) -
 
     ``by_hidden`` is the derivative by the hidden distribution. Three transforms, whatever the number of sources.
     """
-    silence = hidden.copy()
+    silence = np.empty(hidden.size)
+    for s in range(hidden.size):
+        silence[s], gradient[s] = hidden[s], by_hidden[s]
     subset_sums(silence, 1.0)
-    gradient[:] = by_hidden
     superset_sums(gradient, -1.0)
-    gradient *= silence
+    for s in range(hidden.size):
+        gradient[s] *= silence[s]
     superset_sums(gradient, 1.0)
-    gradient -= gradient[0]
+    of_nothing = gradient[0]
+    for s in range(hidden.size):
+        gradient[s] -= of_nothing
 
 
 @compiled
 def source_gradient(hidden: Lattice, by_hidden: Lattice, sources: Sets) -> NDArray[np.float64]:
     """The same derivative for a few sources only, without subtracting large numbers."""
-    gradient = np.zeros(sources.size)
+    gradient = np.empty(sources.size)
     for j in range(sources.size):
+        gradient[j] = 0.0
         for s in range(hidden.size):
             gradient[j] += hidden[s] * (by_hidden[s | sources[j]] - by_hidden[s])
     return gradient
@@ -124,7 +129,7 @@ def noise_gradient(
     shown: Lattice, by_shown: Lattice, false_alarm: NDArray[np.float64], miss: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The derivative of the log-likelihood by every sensor's false-alarm and miss rate: (n_sensors, 2)."""
-    gradient = np.zeros((false_alarm.size, 2))
+    gradient = np.empty((false_alarm.size, 2))
     for sensor in range(false_alarm.size):
         bit = 1 << sensor
         quiet, on = 0.0, 0.0
@@ -151,7 +156,8 @@ def source_derivatives(
     table = np.empty(hidden.size)
     for j in range(sources.size):
         with_source_on(hidden, sources[j], table)
-        table -= hidden
+        for s in range(hidden.size):
+            table[s] -= hidden[s]
         apply_matrices(table, matrices)
         read_cells(table, groups.unobserved, groups.starts, groups.cells, derivatives[j])
 
@@ -222,4 +228,6 @@ def best_additions(
             if settled:
                 break
         probability[c] = p
-        gain[c] = np.sum(weights * np.log1p(p * ratio))
+        gain[c] = 0.0
+        for k in range(ratio.size):
+            gain[c] += weights[k] * np.log1p(p * ratio[k])

@@ -1,0 +1,183 @@
+"""``bica compare``: methods against each other on simulated problems and on tables of the user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bica.cli.options import json_option, names_between_commas, rate
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bica.compare.contest import ContestProblem
+    from bica.compare.summary import Standing
+
+DEFAULT_METHODS = ("likelihood", "findbica", "grecond")  # none has to be told the number of sources
+
+
+NOT_ON_SCREEN = ("similarity", "gain")  # 80 characters are few; the files have all columns
+
+
+def _whole_numbers(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and 0 < len(part) < 9 and int(part) for part in parts):
+        raise click.BadParameter("give whole numbers from 1 up, separated by commas, as in 200,1000.")
+    return tuple(map(int, parts))
+
+
+def _rates(_: click.Context, __: click.Parameter, text: str) -> tuple[float, ...]:
+    return tuple(rate(part.strip()) for part in text.split(","))
+
+
+@click.command()
+@click.argument("tables", nargs=-1, metavar="[TABLE]...")
+@click.option("--truth", "truths", multiple=True, metavar="MODEL", help="The true model of each TABLE, in their order.")
+@click.option(
+    "--sources", type=click.IntRange(min=1), metavar="N", help="For methods that must be told, on each TABLE."
+)
+@click.option(
+    "--network",
+    "networks",
+    multiple=True,
+    metavar="NAME",
+    help="A network to draw rows from, such as: topology one, random 20 x 30, lossy 10 x 6, bars 4, xor 8. Repeatable.",
+)
+@click.option(
+    "--rows",
+    callback=_whole_numbers,
+    default="1000",
+    show_default=True,
+    metavar="NUMBERS",
+    help="Rows to draw from each network.",
+)
+@click.option(
+    "--flips",
+    callback=_rates,
+    default="0",
+    show_default=True,
+    metavar="RATES",
+    help="Shares of cells to flip in these rows.",
+)
+@click.option(
+    "--plan", metavar="FILE", help="A TOML file with tables, networks, methods and runs, in place of options."
+)
+@click.option(
+    "--methods",
+    callback=names_between_commas,
+    metavar="NAMES",
+    help=f"Methods, separated by commas.  [default: {', '.join(DEFAULT_METHODS)}]",
+)
+@click.option(
+    "--runs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Seeds: other rows, or another split of each TABLE.  [default: 3]",
+)
+@click.option("-o", "--output", metavar="FOLDER", default="bica-compare", show_default=True, help="Where results go.")
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes at a time.  [default: one per core]")
+@json_option
+def compare(
+    tables: tuple[str, ...],
+    truths: tuple[str, ...],
+    sources: int | None,
+    networks: tuple[str, ...],
+    rows: tuple[int, ...],
+    flips: tuple[float, ...],
+    plan: str | None,
+    methods: tuple[str, ...] | None,
+    runs: int | None,
+    output: str,
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Compare methods: on each TABLE, on simulated problems, or both.
+
+    Of a TABLE, every run learns from two thirds of the rows and is judged by the others; with --truth, by the sources,
+    too. Finished runs are kept: the same command continues after an interruption, and adds what is new.
+    """
+    from bica.cli.commands.reproduce import run_in_folder, write_figure
+    from bica.cli.screens import Screen, print_json
+    from bica.compare import matches, standings
+    from bica.output import write_whole
+    from bica.report.standings import standings_chart, standings_markdown, standings_page
+
+    asked = {"tables": tables, "truths": truths, "sources": sources, "networks": networks, "rows": rows, "flips": flips}
+    contest = _planned(plan, methods, runs, tables or networks) if plan else _typed(asked)
+    names = methods or contest.get("methods") or DEFAULT_METHODS
+    seeds = range(runs or contest.get("runs") or 3)
+    found = standings(run_in_folder(matches(names, contest["problems"], seeds), output, jobs))
+    write_figure(output, "comparison", standings_chart(found), standings_markdown(found))
+    write_whole(f"{output}/table.html", standings_page(found), overwrite=True)
+    if as_json:
+        print_json({"standings": [_plain(standing) for standing in found]})
+        return
+    _show(Screen(), found)
+
+
+def _typed(asked: dict[str, Any]) -> dict[str, Any]:
+    """The problems that options describe."""
+    from bica.compare import OwnTable, Setting, SimulatedRows
+
+    tables, truths = asked["tables"], asked["truths"]
+    if truths and len(truths) != len(tables):
+        raise click.UsageError(f"{len(tables)} tables have {len(truths)} truths; give --truth once for each TABLE.")
+    own: list[ContestProblem] = [
+        OwnTable(path=path, truth=truth, n_sources=asked["sources"])
+        for path, truth in zip(tables, truths or [None] * len(tables), strict=True)
+    ]
+    drawn = [
+        SimulatedRows(setting=Setting(network=network, n_samples=count, flip_rate=share))
+        for network in asked["networks"]
+        for count in asked["rows"]
+        for share in asked["flips"]
+    ]
+    if not own and not drawn:
+        raise click.UsageError("name a TABLE, a --network or a --plan to compare methods on.")
+    return {"problems": [*own, *drawn]}
+
+
+def _planned(path: str, methods: Sequence[str] | None, runs: int | None, others: Sequence[str]) -> dict[str, Any]:
+    """The contest that a file describes; its methods and runs hold unless options name others."""
+    from bica.compare.plan_files import read_plan
+
+    if others:
+        raise click.UsageError("--plan has its own tables and networks; leave the others out.")
+    read = read_plan(path)
+    return {"problems": read.problems, "methods": methods or read.methods, "runs": runs or read.runs}
+
+
+def _plain(standing: Standing) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from bica.model.files import as_json
+
+    means = {name: as_json(asdict(mean)) for name, mean in standing.means.items()}
+    return {**asdict(standing), "means": means}
+
+
+def _show(screen: Any, found: Sequence[Standing]) -> None:
+    from bica.report.standings import MEANING, by_problem
+
+    for problem, members in by_problem(found).items():
+        screen.print(problem, style="bold")
+        screen.print(_table(members))
+    screen.print(f"*: {MEANING['sources'].partition('; ')[2]}")
+
+
+def _table(members: Sequence[Standing]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    from bica.report.standings import COLUMNS, cells_of, measures_of, verdicts_of
+
+    measures = [name for name in measures_of(members) if name not in NOT_ON_SCREEN]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("method", *(COLUMNS[name][0] for name in measures)):
+        table.add_column(title, justify="left" if title == "method" else "right", no_wrap=True)
+    table.add_column("verdict")
+    for member in members:
+        table.add_row(member.contender, *cells_of(member, measures), verdicts_of(member))
+    return table

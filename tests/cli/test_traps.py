@@ -1,0 +1,122 @@
+"""What newcomers stumbled over: each trap is typed as a new user would, and its screen is read."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bica import OrMixture
+
+MODEL = OrMixture([[1, 0], [1, 0], [0, 1]], [0.3, 0.4], sensors=["door", "hall", "yard"])
+N_ROWS = 300
+FRAME = pd.DataFrame(MODEL.sample(N_ROWS, np.random.default_rng(5)).astype(int), columns=MODEL.sensors)
+HOURS = pd.date_range("2024-05-01", periods=N_ROWS, freq="h")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def model(folder):
+    MODEL.save("model.json")
+    return "model.json"
+
+
+def fitted(run, *words):
+    shown = run("fit", *words)
+    assert shown.exit_code == 0, shown.stderr
+    return shown
+
+
+class TestColumns:
+    def test_a_table_with_its_pandas_index_just_works(self, run):
+        FRAME.to_csv("t.csv")
+        shown = fitted(run, "t.csv", "-o", "m.json")
+        assert "note: column '' is left out: it is the row index that pandas writes\n" in shown.stderr
+        assert "door, hall" in shown.stdout
+        FRAME.to_csv("plain.csv", index=False)
+        fitted(run, "plain.csv", "-o", "plain.json")
+        assert Path("m.json").read_text() == Path("plain.json").read_text()
+
+    def test_an_id_is_named_with_the_options_that_help(self, run, model):
+        FRAME.assign(patient=[f"P{i}" for i in range(N_ROWS)]).to_csv("t.csv", index=False)
+        shown = run("fit", "t.csv")
+        assert shown.exit_code == 3
+        assert "column 'patient' looks like an id" in shown.stderr
+        assert "leave it out with --drop, or keep it beside the answers with --id" in shown.stderr
+        assert "binarize" not in shown.stderr
+        fitted(run, "t.csv", "--drop", "patient")
+        fitted(run, "t.csv", "--columns", "door,hall,yard")
+        assert run("decode", model, "t.csv", "--id", "patient", "-o", "a.csv").exit_code == 0
+        assert pd.read_csv("a.csv")["patient"].tolist() == [f"P{i}" for i in range(N_ROWS)]
+
+    @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+    def test_times_go_from_slots_through_every_command(self, run, name):
+        events = [f"{hour.isoformat()}Z,{sensor}" for hour, row in zip(HOURS, FRAME.values, strict=True)
+                  for sensor, on in zip(FRAME.columns, row, strict=True) if on]  # fmt: skip
+        Path("log.csv").write_text("time,sensor\n" + "\n".join(events))
+        table = name.replace("a.", "t.")
+        assert run("slots", "log.csv", "--slot", "1h", "-o", table).exit_code == 0
+        shown = fitted(run, table, "-o", "m.json")
+        assert "note: column 'time' holds times" in shown.stderr
+        assert run("decode", "m.json", table, "-o", name, "--picture", "a.svg").exit_code == 0
+        decoded = pd.read_csv(name) if name == "a.csv" else pd.read_parquet(name)
+        times = pd.to_datetime(decoded["time"])
+        assert times.is_monotonic_increasing
+        assert str(times.iloc[-1]) == f"{HOURS[FRAME.any(axis=1)][-1]}+00:00"
+        assert "2024-05-01 0" in Path("a.svg").read_text()
+        assert run("report", "m.json", table, "-o", "r.html").exit_code == 0
+        assert "2024-05-01 0" in Path("r.html").read_text()
+        temporal = run("decode", "m.json", table, "--temporal", "-o", f"in_{name}")
+        assert temporal.exit_code == 0, temporal.stderr
+
+    def test_a_table_without_times_can_be_asked_for(self, run):
+        Path("log.csv").write_text("time,sensor\n2024-05-01T12:00:00Z,time\n2024-05-01T12:00:02Z,door\n")
+        assert run("slots", "log.csv", "--slot", "1s", "--no-time", "-o", "-").stdout == "door,time\n0,1\n0,0\n1,0\n"
+        with_times = run("slots", "log.csv", "--slot", "1s", "-o", "-").stdout
+        assert with_times.startswith("time (2),door,time\n2024-05-01T12:00:00Z,0,1\n")
+
+    def test_names_come_from_a_file(self, run):
+        np.save("t.npy", FRAME.to_numpy())
+        Path("names.txt").write_text('door\n"hall, upper"\nyard\n')
+        assert '"hall, upper"' in fitted(run, "t.npy", "--names", "names.txt", "-o", "-").stdout
+        Path("names.txt").write_text("door\nhall\n")
+        assert (
+            "2 sensor names were given, but the table has 3 columns"
+            in run("fit", "t.npy", "--names", "names.txt").stderr
+        )
+
+
+class TestTimes:
+    @pytest.mark.parametrize(
+        ("first", "second", "options"),
+        [
+            ("01/05/2024 12:00", "13/05/2024 13:00", []),
+            ("05/01/2024 12:00 PM", "05/13/2024 1:00 PM", []),
+            ("1.5.2024 12:00", "13.5.2024 13:00", []),
+            ("5/1/2024 12:00", "5/2/2024 13:00", ["--time-format", "%m/%d/%Y %H:%M"]),
+            ("2024 May 01, 12h", "2024 May 13, 13h", ["--time-format", "%Y %b %d, %Hh"]),
+        ],
+    )
+    def test_days_and_months_in_either_order(self, run, first, second, options):
+        Path("log.tsv").write_text(f"time\tsensor\n{first}\tdoor\n{second}\tdoor\n")
+        shown = run("slots", "log.tsv", "--slot", "1d", *options, "-o", "t.csv")
+        assert shown.exit_code == 0, shown.stderr
+        assert "from 2024-05-01T00:00:00+00:00" in shown.stdout
+
+    def test_what_may_be_either_is_asked_for(self, run):
+        Path("log.csv").write_text("time,sensor\n01/05/2024,door\n02/05/2024,door\n")
+        shown = run("slots", "log.csv", "--slot", "1d", "-o", "t.csv")
+        assert shown.exit_code == 3
+        assert "in '01/05/2024' the day or the month may come first; say which with --time-format, as in %d/%m/%Y" in (
+            shown.stderr
+        )
+
+    def test_the_zone_of_the_option_is_that_of_local_dates(self, run):
+        Path("log.csv").write_text("time,sensor\n13/05/2024 00:30,door\n")
+        shown = run("slots", "log.csv", "--slot", "1h", "--timezone", "Asia/Tokyo", "-o", "-")
+        assert shown.stdout == "time,door\n2024-05-13T00:00:00+09:00,1\n"
