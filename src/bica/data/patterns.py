@@ -9,7 +9,8 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import WEIGHT_LIMIT, Binarize, Chunk, Reading, checked_names
+from bica.data.chunks import Chunk
+from bica.data.columns import WEIGHT_LIMIT, Binarize, Reading, checked_names
 from bica.data.tables import open_table
 from bica.errors import DataError, LimitError
 from bica.kernels.bits import (

@@ -16,7 +16,8 @@ import duckdb
 import narwhals as nw
 from narwhals.exceptions import DuplicateError
 
-from bica.data.chunks import Binarize, Chunk, Columns, Options, Reading, Table
+from bica.data.chunks import Chunk, Table
+from bica.data.columns import Binarize, Columns, Options, Reading
 from bica.data.readers.arrays import ArrayTable, SparseTable, matrix_table, table_of_matrix
 from bica.data.readers.csv import CsvParser, layout_of
 from bica.data.readers.engine import SUFFIXES, Compression, LinesTable, TextLines, check_whole, longest_line

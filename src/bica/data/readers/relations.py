@@ -18,16 +18,13 @@ from bica.data.chunks import (
     MISSING,
     STRANGE,
     Chunk,
-    Columns,
-    Options,
     Table,
-    checked_weights,
     chunk_of_cells,
     rows_a_chunk,
     strange_value,
 )
+from bica.data.columns import ID_NAME, SAMPLE, TIME_NAME, ColumnLook, Columns, Options, checked_weights, looks_of
 from bica.data.readers.engine import Row, batches_of_query, connection, path_literal, plain
-from bica.data.roles import ID_NAME, SAMPLE, TIME_NAME, ColumnLook, looks_of
 from bica.errors import DataError
 from bica.text import brief
 
