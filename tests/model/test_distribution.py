@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bica.data.patterns import PatternCounts
 from bica.errors import DataError, LimitError
-from bica.model import distribution
+from bica.model import noise as distribution
 from bica.model.noise import Noise, connected_groups
 from bica.model.or_mixture import OrMixture
 from tests.reference import slow_mixture
