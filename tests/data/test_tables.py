@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
+import polars
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -7,6 +10,8 @@ import scipy.io
 import scipy.sparse
 
 from bica.data.patterns import PatternCounts
+from bica.data.readers.relations import ParquetTable
+from bica.data.tables import open_table
 from bica.errors import ColumnWarning, DataError
 from bica.progress import listening
 from tests.reference import slow_patterns
@@ -54,6 +59,36 @@ class TestNames:
 
 
 class TestParquet:
+    @pytest.mark.parametrize("cells", [7, 50, 1 << 25])
+    def test_pieces_are_the_rows_that_digits_give(self, tmp_path, monkeypatch, cells):
+        """Arrays and words of digits are two ways to the same rows, in the same order."""
+        monkeypatch.setattr("bica.data.readers.relations.CELLS_A_PIECE", cells)
+        rng, path = np.random.default_rng(0), tmp_path / "table.parquet"
+        frame = polars.DataFrame(
+            {
+                "flag": polars.Series(rng.random(41) < 0.4),
+                "gap": polars.Series([None if x < 0.2 else x < 0.6 for x in rng.random(41)], dtype=polars.Boolean),
+                "whole": polars.Series(rng.integers(0, 2, 41), dtype=polars.Int8),
+                "level": polars.Series(np.where(rng.random(41) < 0.1, np.nan, rng.random(41))),
+                "n": polars.Series(rng.integers(1, 5, 41)),
+                "time": polars.Series([f"2026-01-01 00:{i:02}:00" for i in range(41)]),
+            }
+        )
+        frame.write_parquet(path)
+        given = {"sample_weight": "n", "binarize": {"level": 0.5}, "time": "time"}
+        table = open_table(path, **given)
+        assert isinstance(table, ParquetTable)
+        ours, digits = (PatternCounts.of_chunks(t.chunks(), t.sensors) for t in (table, table.by_digits))
+        assert ours == digits
+        for name in ("words", "observed", "weights"):
+            parts = [
+                np.concatenate([getattr(chunk, name) for chunk in _with_cells(t.chunks())])
+                for t in (table, table.by_digits)
+            ]
+            assert np.array_equal(*parts)
+        labels = [[label for chunk in t.chunks() for label in chunk.labels[0]] for t in (table, table.by_digits)]
+        assert labels[0] == labels[1]
+
     @pytest.fixture
     def path(self, tmp_path):
         return tmp_path / "table.parquet"
@@ -210,3 +245,9 @@ def test_the_shared_tables_are_read(shared_data):
     assert (emea.n_samples, emea.n_sensors, len(emea.weights)) == (35, 3046, 34)
     lora = PatternCounts.of(shared_data / "lora_gateways" / "X.csv")
     assert (lora.n_samples, lora.n_sensors, len(lora.weights)) == (69724, 11, 326)
+
+
+def _with_cells(chunks):
+    """Chunks in which every cell says whether it was observed, also where all were."""
+    for chunk in chunks:
+        yield chunk if chunk.observed is not None else replace(chunk, observed=np.full_like(chunk.words, 15))

@@ -10,17 +10,18 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import bica
 from bica import kernels
-from bica.kernels import compiled
+from bica.kernels import compiled, compiler
 
 PACKAGE = Path(bica.__file__).parent
 RUN_ONE_KERNEL = """
 import json
 import numpy as np
-from bica.kernels import compiled
+from bica.kernels import compiled, compiler
 from bica.kernels.lattice.subsets import subset_sums
 
 before = compiled.compiled_before()
@@ -29,6 +30,35 @@ subset_sums(values, 1.0)
 hits, misses = (sum(count.values()) for count in (subset_sums.stats.cache_hits, subset_sums.stats.cache_misses))
 print(json.dumps([values[15], before, subset_sums.stats.cache_path is not None, hits, misses]))
 """
+
+
+MAIN_TASKS = """
+import json, sys
+import numpy as np
+from bica import BICA, Noise
+from bica.kernels import compiled
+from bica.simulate import random_network
+
+for n_sensors, n_rows in (8, 300), (20, 1000):
+    rng = np.random.default_rng(0)
+    rows = random_network(n_sensors, n_sensors, noise=Noise.flips(0.05), rng=rng).sample(n_rows, rng)
+    found = BICA(random_state=0).fit(rows)
+    found.transform(rows[:20]), found.posterior(rows[:5]), found.explain(rows[0])
+def signatures(kernels):
+    return {k.__qualname__: [str(s) for s in k.signatures] for k in kernels if len(k.signatures) > 1}
+called = [k for k in compiled._kernels if k.signatures]
+print(json.dumps([len(called), signatures(called) | signatures([k.callee for k in compiled._kernels])]))
+"""
+
+
+@compiler.Kernel  # which keeps nothing on disk
+def last_of(values, place, backwards):
+    return values[values.size - place] if backwards else values[place]
+
+
+@compiler.Kernel  # which keeps nothing on disk
+def calls_with_constants(values, place):
+    return last_of(values, 1, True) + last_of(values, place, False) + last_of(values, 0, place > 1)
 
 
 def run(package_folder, cache, home):
@@ -52,8 +82,8 @@ def test_every_kernel_releases_the_interpreter_lock():
     assert all(kernel.targetoptions["nogil"] for kernel in every_kernel())
 
 
-def test_only_the_decorator_knows_the_compiler():
-    sources = [path for path in PACKAGE.rglob("*.py") if path.name != "compiled.py"]
+def test_one_file_knows_the_compiler():
+    sources = [path for path in PACKAGE.rglob("*.py") if path.name != "compiler.py"]
     assert not [path for path in sources if re.search(r"(from|import) numba", path.read_text(encoding="utf-8"))]
 
 
@@ -70,3 +100,52 @@ def test_kernels_work_where_nothing_can_be_kept(tmp_path):
     copy = shutil.copytree(PACKAGE, tmp_path / "src" / "bica", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(nowhere, copy / "kernels" / "lattice" / "__pycache__")
     assert run(copy.parent, nowhere / "cache", nowhere) == [120.0, False, False, 0, 1]
+
+
+def test_constants_in_calls_make_no_versions_of_their_own():
+    assert calls_with_constants(np.array([1.0, 2.0, 4.0]), 1) == 4.0 + 2.0 + 1.0
+    assert len(last_of.callee.signatures) == 1
+    assert last_of.signatures == []  # Python never called it
+    assert last_of(np.array([1.0, 2.0]), 1, True) == 2.0
+
+
+@pytest.mark.slow
+def test_no_kernel_of_the_main_tasks_is_compiled_for_two_signatures(tmp_path):
+    done = subprocess.run([sys.executable, "-c", MAIN_TASKS], capture_output=True, text=True, check=True)
+    n_called, several = json.loads(done.stdout)
+    assert n_called > 20
+    assert several == {}
+
+
+def test_the_stamp_of_a_file_covers_what_it_imports(tmp_path, monkeypatch):
+    folder = tmp_path / "bica" / "kernels"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(compiler, "ROOT", tmp_path)
+    caller, callee, other = (folder / name for name in ("caller.py", "callee.py", "other.py"))
+
+    def stamp():
+        compiler._text.cache_clear()
+        compiler.source_stamp.cache_clear()
+        return compiler.source_stamp(caller)
+
+    caller.write_text("import numpy\nfrom bica.kernels.middle import f\n")
+    (folder / "middle.py").write_text(
+        "from bica.kernels.callee import (\n    g,\n)\nfrom bica.kernels.caller import h\n"
+    )
+    callee.write_text("x = 1\n")
+    other.write_text("x = 1\n")
+    before = stamp()
+    other.write_text("x = 2\n")
+    assert stamp() == before
+    callee.write_text("x = 2\n")
+    assert stamp() != before
+
+
+@pytest.mark.slow
+def test_an_edited_callee_is_noticed(tmp_path):
+    package = shutil.copytree(PACKAGE, tmp_path / "src" / "bica", ignore=shutil.ignore_patterns("__pycache__"))
+    assert run(package.parent, tmp_path / "cache", tmp_path) == [120.0, False, True, 0, 1]
+    assert run(package.parent, tmp_path / "cache", tmp_path) == [120.0, True, True, 1, 0]
+    decorator = package / "kernels" / "compiler.py"
+    decorator.write_text(decorator.read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
+    assert run(package.parent, tmp_path / "cache", tmp_path) == [120.0, True, True, 0, 1]

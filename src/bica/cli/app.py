@@ -102,6 +102,7 @@ COMMANDS = {
     "show": ("bica.cli.commands.show", "Show the sources of MODEL: their sensors and how often each is on."),
     "name": ("bica.cli.commands.name", "Give sources of MODEL names, and say what sensors, sources and rows are."),
     "report": ("bica.cli.commands.report", "Write a report to send: MODEL as one HTML file that needs no network."),
+    "serve": ("bica.cli.commands.serve", "Open a page on this machine to learn, see and question a model."),
     "decode": ("bica.cli.commands.decode", "Find which sources of MODEL were on in each row of TABLE."),
     "explain": (
         "bica.cli.commands.explain",

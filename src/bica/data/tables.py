@@ -5,10 +5,11 @@ import secrets
 import shutil
 import sys
 import tempfile
+import warnings
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
@@ -17,14 +18,14 @@ import narwhals as nw
 from narwhals.exceptions import DuplicateError
 
 from bica.data.chunks import Chunk, Table
-from bica.data.columns import Binarize, Columns, Options, Reading
+from bica.data.columns import Binarize, ColumnLook, Columns, Options, Reading, looks_of
 from bica.data.readers.arrays import ArrayTable, SparseTable, matrix_table, table_of_matrix
 from bica.data.readers.csv import CsvParser, layout_of
 from bica.data.readers.engine import SUFFIXES, Compression, LinesTable, TextLines, check_whole, longest_line
 from bica.data.readers.frames import FrameTable, LazyTable, check_lazy_types, looks_of_frame, looks_of_schema
 from bica.data.readers.json import JsonParser, keys_of, looks_of_keys
-from bica.data.readers.relations import ParquetFile, Relation, RelationTable, relation_table
-from bica.errors import DataError, LimitError, OutputError
+from bica.data.readers.relations import ParquetFile, ParquetTable, Relation, RelationTable, relation_table
+from bica.errors import BicaError, ColumnWarning, DataError, LimitError, OutputError
 from bica.output import begin_passing, end_passing
 
 Kind = Literal["csv", "jsonl", "parquet", "npy", "npz", "mtx"]
@@ -189,7 +190,7 @@ def kind_inside(path: Path) -> tuple[Kind, Compression]:
 
 
 __all__ = ["Binarize", "open_table"]
-OPENED = (ArrayTable, FrameTable, LazyTable, LinesTable, RelationTable, SparseTable, SpooledTable)
+OPENED = (ArrayTable, FrameTable, LazyTable, LinesTable, ParquetTable, RelationTable, SparseTable, SpooledTable)
 
 
 def open_table(
@@ -229,6 +230,27 @@ def open_table(
         return _open_lazy(frame, options)
     options.refuse_named_weights("an array")
     return table_of_matrix(x, None, options)
+
+
+@dataclass(frozen=True, slots=True)
+class _NotingOptions(Options):
+    """Options that note what the columns look like."""
+
+    noted: list[ColumnLook] = field(default_factory=list)
+
+    def columns(self, names: Iterable[Any], unread: str | None = None, looks: Sequence[ColumnLook] = ()) -> Columns:
+        found = [str(name) for name in names]
+        self.noted.extend(looks or looks_of([(name, ()) for name in found]))
+        return Options.columns(self, found, unread, looks)
+
+
+def looks_in(path: str | Path) -> list[ColumnLook]:
+    """What the columns of a file look like, also if it cannot be read as they are; empty where there are none."""
+    options = _NotingOptions()
+    with suppress(BicaError), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ColumnWarning)
+        open_file(Path(path), options)
+    return options.noted
 
 
 def is_weighted(table: Table) -> bool:

@@ -107,7 +107,7 @@ def solve_by_search(group: Group, cells: NDArray[np.uint8], n_nodes: int = MOST_
 
 
 def _network(group: Group) -> Network:
-    source, sensor = np.nonzero(group.mixing.T)
+    source, sensor = (np.ascontiguousarray(places) for places in np.nonzero(group.mixing.T))  # kernels take one layout
     first_sensor = np.append(0, np.cumsum(group.mixing.sum(axis=0)))
     first_source = np.append(0, np.cumsum(group.mixing.sum(axis=1)))
     return Network(first_sensor, sensor, first_source, source[np.argsort(sensor, kind="stable")], group.source_cost)

@@ -1,23 +1,23 @@
 """The decorator of every kernel: compiled once, kept on disk, free of the interpreter lock."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from numba import njit
+from bica.kernels.compiler import Kernel
 
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+Loop = TypeVar("Loop", bound=Callable[..., Any])
 _kernels: list[Any] = []
 
 
-def compiled(function: Kernel) -> Kernel:
+def compiled(function: Loop) -> Loop:
     """Compile ``function`` on its first call, or load what an earlier run compiled."""
-    try:
-        kernel = njit(cache=True, nogil=True, error_model="numpy")(function)
-    except RuntimeError:  # neither the package's folder nor the user's cache can be written
-        kernel = njit(nogil=True, error_model="numpy")(function)
+    kernel = Kernel(function)
+    with suppress(RuntimeError):  # neither the package's folder nor the user's cache can be written
+        kernel.enable_caching()
     _kernels.append(kernel)
-    return cast(Kernel, kernel)
+    return cast(Loop, kernel)
 
 
 def compiled_before() -> bool:

@@ -118,8 +118,9 @@ def fisher_tail(both: float, first: float, second: float, total: float) -> float
 def fisher_tails(both: Counts, first: Counts, second: Counts, total: Counts) -> Counts:
     """``fisher_tail`` of every pair of columns, from (n, n) tables of counts; the diagonal is 1."""
     n = both.shape[0]
-    tails = np.ones((n, n))
+    tails = np.empty((n, n))
     for i in range(n):
+        tails[i, i] = 1.0
         for k in range(i):
             tails[i, k] = tails[k, i] = fisher_tail(both[i, k], first[i, k], second[i, k], total[i, k])
     return tails
@@ -135,10 +136,8 @@ def likely_pairs(
     the ones of column i in those. Returns i, k, the excess over the expected count in standard deviations, and the
     exact probability. Pairs without a clear excess are not tested.
     """
-    n = both.shape[0]
-    n_found = 0
-    first, second = np.empty(FIRST_ROOM, np.int64), np.empty(FIRST_ROOM, np.int64)
-    excess, tail = np.empty(FIRST_ROOM), np.empty(FIRST_ROOM)
+    n, n_found, room = both.shape[0], 0, FIRST_ROOM
+    places, found = np.empty((2, room), np.int64), np.empty((2, room))  # first and second; excess and probability
     for i in range(n):
         for k in range(i):
             total = observed[i, k]
@@ -151,10 +150,14 @@ def likely_pairs(
             probability = fisher_tail(np.rint(both[i, k]), np.rint(on[i, k]), np.rint(on[k, i]), np.rint(total))
             if probability > level:
                 continue
-            if n_found == first.size:
-                first, second = np.append(first, first), np.append(second, second)
-                excess, tail = np.append(excess, excess), np.append(tail, tail)
-            first[n_found], second[n_found], tail[n_found] = i, k, probability
-            excess[n_found] = (both[i, k] - expected) / np.sqrt(spread) if spread > 0.0 else np.inf
+            if n_found == room:
+                room *= 2
+                more_places, more_found = np.empty((2, room), np.int64), np.empty((2, room))
+                for kind in range(2):
+                    for j in range(n_found):
+                        more_places[kind, j], more_found[kind, j] = places[kind, j], found[kind, j]
+                places, found = more_places, more_found
+            places[0, n_found], places[1, n_found], found[1, n_found] = i, k, probability
+            found[0, n_found] = (both[i, k] - expected) / np.sqrt(spread) if spread > 0.0 else np.inf
             n_found += 1
-    return first[:n_found], second[:n_found], excess[:n_found], tail[:n_found]
+    return places[0, :n_found], places[1, :n_found], found[0, :n_found], found[1, :n_found]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ from bica.diagnose.verdicts import Diagnosis
 from bica.errors import SettingError
 from bica.model.files import Rate
 from bica.model.fit import Fit
+from bica.model.identified import leak_words, reach_words, source_note, told_of
 from bica.model.or_mixture import OrMixture
 from bica.report.observed import ROWS_LISTED, SMALL, ActivityView, Evidence, PairView, PatternView, evidence_in
-from bica.report.page import Report, anonymous, entry_of, page_of, with_plain_names
+from bica.report.page import Parts, Report, anonymous, entry_of, page_of, with_plain_names
 from bica.report.pairing import matrix_order
 from bica.text import Nouns, counted_as, harmless
 from bica.version import __version__
@@ -62,8 +63,38 @@ def report_of(
     >>> "The model fits: the nights look as it expects." in page.html
     True
     """
+    return page_of(
+        parts_of(
+            model,
+            table,
+            with_rows=with_rows,
+            anonymise=anonymise,
+            times=times,
+            words={"sensors": sensors_are, "sources": sources_are, "rows": rows_are},
+            title=title,
+            binarize=binarize,
+            sample_weight=sample_weight,
+            origin=origin,
+        )
+    )
+
+
+def parts_of(
+    model: OrMixture | Fit,
+    table: Any = None,
+    *,
+    with_rows: bool = False,
+    anonymise: bool = False,
+    times: Sequence[Any] | NDArray[Any] | None = None,
+    words: Mapping[str, str | None] | None = None,
+    title: str | None = None,
+    binarize: Binarize = None,
+    sample_weight: Any = None,
+    origin: str = "",
+) -> Parts:
+    """What the report of ``report_of`` says, as plain values; ``words`` are the user's for sensors, sources, rows."""
     fit = model if isinstance(model, Fit) else Fit(model)
-    nouns = fit.nouns.with_changes({"sensors": sensors_are, "sources": sources_are, "rows": rows_are})
+    nouns = fit.nouns.with_changes(words or {})
     settings = _Settings(with_rows=with_rows, anonymise=anonymise, nouns=nouns, title=title, origin=origin)
     if table is None and (times is not None or with_rows):
         raise SettingError("times and rows belong to a table; give the table, too")
@@ -71,14 +102,7 @@ def report_of(
     fit = anonymous(fit, nouns) if anonymise else with_plain_names(fit, nouns)
     story = _Story(fit, evidence.renamed(fit.model.sensors), settings)
     headline = story.headline() if title is None else harmless(title)
-    return page_of(
-        story.content(),
-        title=headline,
-        eyebrow=story.eyebrow(),
-        headline=headline,
-        sentence=story.sentence(),
-        footer=f"Made by bica {__version__}. This page is one file: it loads nothing and sends nothing.",
-    )
+    return Parts(story.content(), headline, story.eyebrow(), headline, story.sentence())
 
 
 KINDS = ("fits", "too few rows", "doubtful", "misfit")
@@ -213,6 +237,7 @@ class _Story:
         supports = (
             support if isinstance(support, list) and len(support) == model.n_sources else [None] * model.n_sources
         )
+        lossy = self._lossy_edges() if model.has_lossy_edges else [{}] * model.n_sources
         return [
             {
                 "name": name,
@@ -223,10 +248,24 @@ class _Story:
                 "support": _rounded(share) if isinstance(share, int | float) else None,
                 "stay": None if stays is None or np.isinf(stays[j]) else _rounded(stays[j]),
                 "on": np.flatnonzero(column).tolist(),
+                **lossy[j],
             }
             for j, (name, column, p, (low, high), share) in enumerate(
                 zip(model.source_names(), model.mixing.T, model.probability, ends, supports, strict=True)
             )
+        ]
+
+    def _lossy_edges(self) -> list[dict[str, Any]]:
+        """How often each source reaches each of its sensors, as numbers and in words, and what rows leave open."""
+        document = replace(self.fit.document(), nouns=self.nouns)
+        told = told_of(document)
+        return [
+            {
+                "reach": [_rounded(share) for share in source.reach or ()],
+                "reach_words": reach_words(source, is_identified=told.is_identified[j]),
+                "note": _big(source_note(document, j, told)),
+            }
+            for j, source in enumerate(document.sources)
         ]
 
     def _noise(self) -> dict[str, Any]:
@@ -236,6 +275,8 @@ class _Story:
         known = isinstance(ends, list) and len(ends) == 2 and all(isinstance(end, int | float) for end in ends)
         interval = f" (95 % interval {ends[0]:.3g} to {ends[1]:.3g})" if known else ""
         words = _noise_words(false_alarm, miss, self.nouns, interval)
+        if self.fit.model.has_lossy_edges:
+            words = f"{_big(leak_words(replace(self.fit.document(), nouns=self.nouns)))}."
         return {"false_alarm": false_alarm, "miss": miss, "words": words}
 
     def _observed(self) -> dict[str, Any]:

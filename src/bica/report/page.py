@@ -19,6 +19,7 @@ import numpy as np
 from bica.estimate.bootstrap import Bootstrap
 from bica.invert.explain import Explanations
 from bica.model.fit import Fit
+from bica.model.identified import reach_words, told_of
 from bica.model.or_mixture import OrMixture
 from bica.output import write_whole
 from bica.text import VERDICTS, Nouns, counted, counted_as, folded, harmless, told_apart
@@ -45,27 +46,56 @@ class Report:
         return f'<iframe sandbox="allow-scripts" srcdoc="{escape(self.html)}" {frame}></iframe>'
 
 
-def page_of(content: dict[str, Any], *, title: str, eyebrow: str, headline: str, sentence: str, footer: str) -> Report:
-    """The report with this content; the words at its top are in the page itself, so they show at once.
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a report says: the words at its top, and the values that are drawn below them."""
 
-    >>> page = page_of({"verdict": {"kind": "fits"}}, title="</title>", eyebrow="", headline="", sentence="", footer="")
+    content: dict[str, Any]
+    title: str
+    eyebrow: str
+    headline: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """The tags that bring style and script into a page, and the policy that admits these alone."""
+
+    style: str
+    script: str
+    policy: str
+
+    @staticmethod
+    def inside() -> Looks:
+        """All in the page itself, which then is one file."""
+        style, script = template("report.css"), template("report.js")
+        policy = (
+            "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
+            f"style-src '{_fingerprint(style)}'; script-src '{_fingerprint(script)}'"
+        )
+        return Looks(f"<style>{style}</style>", f"<script>{script}</script>", policy)
+
+
+FOOTER = f"Made by bica {__version__}. This page is one file: it loads nothing and sends nothing."
+
+
+def page_of(parts: Parts, *, looks: Looks | None = None, footer: str = FOOTER) -> Report:
+    """The report of these parts; the words at its top are in the page itself, so they show at once.
+
+    >>> page = page_of(Parts({"verdict": {"kind": "fits"}}, "</title>", "", "", ""))
     >>> "<title>&lt;/title&gt;</title>" in page.html
     True
     """
-    style, script = _template("report.css"), _template("report.js")
-    policy = (
-        "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
-        f"style-src '{_fingerprint(style)}'; script-src '{_fingerprint(script)}'"
-    )
-    words = {"title": title, "eyebrow": eyebrow, "headline": headline, "sentence": sentence, "footer": footer}
-    html = Template(_template("report.html")).substitute(
-        {key: escape(value) for key, value in words.items()},
-        kind=escape(content["verdict"]["kind"].replace(" ", "-")),
+    looks = Looks.inside() if looks is None else looks
+    words = {key: getattr(parts, key) for key in ("title", "eyebrow", "headline", "sentence")}
+    html = Template(template("report.html")).substitute(
+        {key: escape(value) for key, value in (words | {"footer": footer}).items()},
+        kind=escape(parts.content["verdict"]["kind"].replace(" ", "-")),
         version=escape(__version__),
-        policy=policy,
-        style=style,
-        script=script,
-        data=data_block(content),
+        policy=looks.policy,
+        style=looks.style,
+        script=looks.script,
+        data=data_block(parts.content),
     )
     return Report(html)
 
@@ -82,7 +112,8 @@ def data_block(content: dict[str, Any]) -> str:
     return text
 
 
-def _template(name: str) -> str:
+def template(name: str) -> str:
+    """A file of ``templates`` as text."""
     return files("bica.report").joinpath("templates", name).read_text("utf-8")
 
 
@@ -181,18 +212,35 @@ def model_table(given: OrMixture | Fit) -> str:
     has_ends = not np.isnan(ends).all()
     headings = [nouns.source[0], "probability", *(["95 % interval"] if has_ends else []), nouns.sensor[1]]
     lines: list[list[str | float]] = []
-    for name, p, (low, high), column in zip(
-        model.source_names(), model.probability.tolist(), ends.tolist(), model.mixing.T, strict=True
+    reached = reached_sensors(fit)
+    for name, p, (low, high), sensors in zip(
+        model.source_names(), model.probability.tolist(), ends.tolist(), reached, strict=True
     ):
         between = [] if not has_ends else ["" if low != low else f"{low:.3g} to {high:.3g}"]
-        sensors = folded([model.sensors[i] for i in np.flatnonzero(column)], SENSORS_SHOWN)
-        lines.append([name, float(p), *between, sensors])
+        lines.append([name, float(p), *between, folded(sensors, SENSORS_SHOWN)])
     verdict = fit.diagnostics.get("diagnosis")
     note = VERDICTS.get(str(verdict.get("verdict")), "") if isinstance(verdict, Mapping) else ""
     return small_table(model_words(fit), headings, lines, note)
 
 
 SENSORS_SHOWN = 6  # of a source in a small table
+
+
+def reached_sensors(fit: Fit) -> list[list[str]]:
+    """The names of the sensors of every source, with how often it reaches each where edges may fail.
+
+    >>> reached_sensors(Fit(OrMixture([[1], [1], [1]], [0.2], reach=[[0.9], [1], [0.5]], sensors=["a", "b", "c"])))
+    [['a 90 %', 'b 100 %', 'c 50 %']]
+    """
+    names = [[fit.model.sensors[i] for i in np.flatnonzero(column)] for column in fit.model.mixing.T]
+    if not fit.model.has_lossy_edges:
+        return names
+    document = fit.document()
+    told = told_of(document).is_identified
+    words = [reach_words(source, is_identified=own) for source, own in zip(document.sources, told, strict=True)]
+    return [
+        [f"{name} {word}".rstrip() for name, word in zip(*each, strict=True)] for each in zip(names, words, strict=True)
+    ]
 
 
 def model_words(fit: Fit) -> str:

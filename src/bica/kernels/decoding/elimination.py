@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bica.kernels.bits import Cells, Words
 from bica.kernels.compiled import compiled
-from bica.kernels.decoding.table import TIE, ranks_before
+from bica.kernels.decoding.table import TIE, copy_words, ranks_before
 
 Logs = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -39,7 +39,7 @@ def branch(
     """
     for k in range(branches.shape[0]):
         state = branches[k]
-        state[:] = states[k // 2]
+        copy_words(states[k // 2], state)
         gain[k] = 0.0
         if k % 2 == 1:
             gain[k] = log_odds
@@ -64,7 +64,8 @@ def look_ahead(states: Words, still_open: Places, prospect: Logs, cells: Cells, 
 @compiled
 def add_probabilities(logs: Logs, target: Places, total: Logs) -> None:
     """Make ``total[t]`` the log of the sum of ``exp(logs)`` over those with target ``t``; negative targets get none."""
-    peak = np.full(total.size, -np.inf)
+    peak = np.empty(total.size)
+    peak[:] = -np.inf
     for k in range(logs.size):
         if target[k] >= 0:
             peak[target[k]] = max(peak[target[k]], logs[k])
@@ -89,14 +90,12 @@ def look_back(
 ) -> None:
     """Go one source backwards: the log of what follows each state, and how likely the source was on in each row."""
     for s in range(states.shape[0]):
-        branches = np.full(2, -np.inf)
-        for on in range(2):
-            if target[2 * s + on] >= 0:
-                branches[on] = gain[2 * s + on] + later[target[2 * s + on]]
-        peak = max(branches[0], branches[1])
-        backward[s] = peak if peak == -np.inf else peak + np.log(np.sum(np.exp(branches - peak)))
+        off = gain[2 * s] + later[target[2 * s]] if target[2 * s] >= 0 else -np.inf
+        on = gain[2 * s + 1] + later[target[2 * s + 1]] if target[2 * s + 1] >= 0 else -np.inf
+        peak = max(off, on)
+        backward[s] = peak if peak == -np.inf else peak + np.log(np.exp(off - peak) + np.exp(on - peak))
         row = np.int64(states[s, 0])
-        on_share[row] += np.exp(forward[s] + branches[1] - row_total[row])
+        on_share[row] += np.exp(forward[s] + on - row_total[row])
 
 
 Costs = NDArray[np.float64]  # (n_states, n_kept), infinite where there are fewer activities
@@ -119,10 +118,10 @@ def _insert(cost: float, active: NDArray[np.uint64], costs: NDArray[np.float64],
         place -= 1
     for k in range(costs.size - 1, place, -1):
         costs[k] = costs[k - 1]
-        activities[k] = activities[k - 1]
+        copy_words(activities[k - 1], activities[k])
     if place < costs.size:
         costs[place] = cost
-        activities[place] = active
+        copy_words(active, activities[place])
 
 
 @compiled
@@ -144,7 +143,7 @@ def merge_lists(
         for k in range(costs.shape[1]):
             if np.isinf(costs[state, k]):
                 break
-            candidate[:] = active[state, k]
+            copy_words(active[state, k], candidate)
             if branch % 2 == 1:
                 candidate[source // 64] |= np.uint64(1) << np.uint64(source % 64)
             _insert(costs[state, k] - gain[branch], candidate, new_costs[place], new_active[place])

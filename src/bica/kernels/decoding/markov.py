@@ -133,6 +133,13 @@ def _weigh(values: Floats, weight: Floats) -> float:
 
 
 @compiled
+def _copy(given: Floats, values: Floats) -> None:
+    """Make ``values`` equal to ``given``; assigning a whole array would take seconds to compile."""
+    for state in range(values.size):
+        values[state] = given[state]
+
+
+@compiled
 def log_probability(kind: NDArray[np.int64], shown: Floats, start: Floats, move: Floats) -> float:
     """The log of the probability of all slots.
 
@@ -168,18 +175,19 @@ def expected_moves(kind: NDArray[np.int64], shown: Floats, start: Floats, move: 
     """
     n_slots, n_sources = kind.size, move.shape[0]
     forward = np.empty((n_slots, start.size))
-    way, backward, earlier = np.empty((n_sources + 1, start.size)), np.ones(start.size), np.empty(start.size)
-    way[n_sources] = start
+    way, backward, earlier = np.empty((n_sources + 1, start.size)), np.empty(start.size), np.empty(start.size)
+    backward[:] = 1.0
+    _copy(start, way[n_sources])
     for slot in range(n_slots):
-        forward[slot] = way[n_sources]
+        _copy(way[n_sources], forward[slot])
         _weigh(forward[slot], shown[kind[slot]])
-        way[0] = forward[slot]
+        _copy(forward[slot], way[0])
         _spread_all(way, move)
     for slot in range(n_slots - 1, 0, -1):
         _weigh(backward, shown[kind[slot]])
-        way[0] = forward[slot - 1]
+        _copy(forward[slot - 1], way[0])
         _spread_all(way, move)
         for source in range(n_sources - 1, -1, -1):
             _add_moves(way[source], backward, 1 << source, move[source], counts[source])
             _spread(backward, move[source], 1 << source, True, earlier)
-            backward[:] = earlier
+            _copy(earlier, backward)

@@ -327,7 +327,9 @@ def _is_impossible(puzzle: Puzzle) -> bool:
 @compiled
 def _solve_row(network: Network, puzzle: Puzzle, dual: Dual, tree: Tree, n_nodes: int) -> float:
     """Decide every source; return the gap: how much cheaper an unknown solution could still be."""
-    all_sources = np.arange(puzzle.state.size)
+    all_sources = np.empty(puzzle.state.size, np.int64)
+    for source in range(all_sources.size):
+        all_sources[source] = source
     settle(network, puzzle, all_sources)
     while drop_dominated(network, puzzle, all_sources):
         settle(network, puzzle, all_sources)
@@ -335,18 +337,22 @@ def _solve_row(network: Network, puzzle: Puzzle, dual: Dual, tree: Tree, n_nodes
         return 0.0
     gap = 0.0
     members = np.empty(puzzle.state.size, np.int64)
-    is_member, is_listed = np.zeros(puzzle.state.size, np.bool_), np.zeros(puzzle.worth.size, np.bool_)
+    is_member, is_listed = np.empty(puzzle.state.size, np.bool_), np.empty(puzzle.worth.size, np.bool_)
+    is_member[:], is_listed[:] = False, False
     for source in range(puzzle.state.size):
         if puzzle.state[source] == OPEN and not is_member[source]:
             part = members[: connected(network, puzzle, source, members, is_member)]
-            _sort(part, part.copy())
+            keys = np.empty(part.size, np.int64)
+            for k in range(part.size):
+                keys[k] = part[k]
+            _sort(part, keys)
             cells = _cells_of(network, puzzle, part, is_listed)
             best, below = _solve_part(network, puzzle, dual, tree, part, cells, n_nodes)
             if best == np.inf:
                 return 0.0 if below == np.inf else np.inf
             gap += best - below
             for k in range(part.size):
-                decide(network, puzzle, part[k], int(tree.state[part[k]]))
+                decide(network, puzzle, part[k], np.int64(tree.state[part[k]]))
     return gap
 
 
@@ -372,7 +378,7 @@ def search_rows(
         np.empty(n_sensors, np.int64),
         np.empty(n_sensors, np.int64),
         np.empty(n_sources, np.int64),
-        np.zeros(1, np.int64),
+        np.empty(1, np.int64),
     )
     dual = Dual(np.empty(n_sources), np.empty(n_sensors), np.empty(n_sources))
     tree = Tree(
@@ -380,8 +386,9 @@ def search_rows(
         np.empty(n_sources, np.int64),
         np.empty(n_sources),
         np.empty(n_sources, np.bool_),
-        np.zeros(n_sources, np.int8),
+        np.empty(n_sources, np.int8),
     )
+    tree.state[:] = OFF
     for row in range(cells.shape[0]):
         _start_row(puzzle, network, penalty, cells[row])
         gap[row] = _solve_row(network, puzzle, dual, tree, n_nodes)

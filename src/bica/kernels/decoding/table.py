@@ -56,6 +56,13 @@ def ranks_before(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> bool:
 
 
 @compiled
+def copy_words(given: NDArray[np.uint64], words: NDArray[np.uint64]) -> None:
+    """Make ``words`` equal to ``given``; assigning a whole array would take seconds to compile."""
+    for word in range(words.size):
+        words[word] = given[word]
+
+
+@compiled
 def add_source(cost: Costs, active: Words, sensors: int, source: int, source_cost: float) -> None:
     """Let one more source switch on the bit set ``sensors`` at this cost, which may be negative.
 
@@ -67,11 +74,11 @@ def add_source(cost: Costs, active: Words, sensors: int, source: int, source_cos
         after, value = before | sensors, cost[before] + source_cost
         if np.isinf(value) or value > cost[after] + TIE:
             continue
-        candidate[:] = active[before]
+        copy_words(active[before], candidate)
         candidate[source // 64] |= np.uint64(1) << np.uint64(source % 64)
         if value < cost[after] - TIE or ranks_before(candidate, active[after]):
             cost[after] = value
-            active[after] = candidate
+            copy_words(candidate, active[after])
 
 
 @compiled
@@ -114,7 +121,7 @@ def decode_cells(
             else:
                 whole = slice(2 * size, 4 * size)
                 _fold(half_cost[whole], half_active[whole], half_cost[here], half_active[here], quiet, on)
-        best[row] = half_active[1]
+        copy_words(half_active[1], best[row])
         least[row] = half_cost[1]
 
 

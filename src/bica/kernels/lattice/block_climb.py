@@ -18,7 +18,6 @@ The first sources of every list may be known ones: they stay, and those marked a
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bica.kernels.compiled import compiled
 from bica.kernels.lattice.channel import apply_matrices
@@ -29,12 +28,18 @@ from bica.kernels.lattice.likelihood import (
     read_cells,
     source_derivatives,
 )
+from bica.kernels.lattice.linear import (
+    Flags,
+    Matrix,
+    Sets,
+    Vector,
+    add_ridge,
+    factored,
+    places_of,
+    solve_factored,
+    square_part,
+)
 from bica.kernels.lattice.subsets import Lattice
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-Sets = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 HIGHEST_SOURCE_RATE = 14.0  # a probability of 1 - 8e-7
 TOLERANCE = 1e-3  # nats: a step that promises less ends the climb
@@ -58,8 +63,12 @@ def cell_probabilities(
     sources: Sets, source_rate: Vector, rows: BlockRows, matrices: Matrix, hidden: Lattice, probability: Vector
 ) -> float:
     """The log-likelihood; fills in the distribution of what is there and the probability of every observed cell."""
-    mix_sources(sources, -np.expm1(-source_rate), hidden)
-    shown = hidden.copy()
+    source_probability, shown = np.empty(sources.size), np.empty(hidden.size)
+    for j in range(sources.size):
+        source_probability[j] = -np.expm1(-source_rate[j])
+    mix_sources(sources, source_probability, hidden)
+    for s in range(hidden.size):
+        shown[s] = hidden[s]
     apply_matrices(shown, matrices)
     read_cells(shown, rows.groups.unobserved, rows.groups.starts, rows.groups.cells, probability)
     total = 0.0
@@ -97,28 +106,36 @@ def weighted_products(derivatives: Matrix, weights: Vector) -> Matrix:
 @compiled
 def _scoring_step(source_rate: Vector, fixed: Flags, slope: Vector, information: Matrix) -> Vector:
     """The scoring step of the rates that may move; fixed ones and those pressed against a bound stay."""
-    moving = np.ones(source_rate.size, np.bool_)
-    moving[: fixed.size] = ~fixed
+    moving, step = np.empty(source_rate.size, np.bool_), np.empty(source_rate.size)
     for j in range(source_rate.size):
-        if (source_rate[j] <= 0.0 and slope[j] <= 0.0) or (source_rate[j] >= HIGHEST_SOURCE_RATE and slope[j] >= 0.0):
-            moving[j] = False
-    step = np.zeros(source_rate.size)
-    while moving.any():
-        places = np.flatnonzero(moving)
-        part = np.empty((places.size, places.size))
+        held_low, held_high = source_rate[j] <= 0.0 and slope[j] <= 0.0, source_rate[j] >= HIGHEST_SOURCE_RATE
+        moving[j] = not (held_low or (held_high and slope[j] >= 0.0) or (j < fixed.size and fixed[j]))
+    pressed = True
+    while pressed:
+        pressed = False
+        places = places_of(moving)
+        part, of_places, steps = square_part(information, places), np.empty(places.size), np.empty(places.size)
+        add_ridge(part, RIDGE / max(places.size, 1), RIDGE_FLOOR)
         for a in range(places.size):
-            for b in range(places.size):
-                part[a, b] = information[places[a], places[b]]
-        ridge = RIDGE * np.trace(part) / places.size + RIDGE_FLOOR
-        for a in range(places.size):
-            part[a, a] += ridge
+            of_places[a] = slope[places[a]]
+        solve_factored(part, factored(part), of_places, steps)
         step[:] = 0.0
-        step[places] = np.linalg.solve(part, slope[places])
-        pressed = moving & (source_rate <= 0.0) & (step < 0.0)
-        if not pressed.any():
-            return step
-        moving &= ~pressed
+        for a in range(places.size):
+            step[places[a]] = steps[a]
+            if source_rate[places[a]] <= 0.0 and steps[a] < 0.0:
+                moving[places[a]] = False
+                pressed = True
     return step
+
+
+@compiled
+def log_derivatives(derivatives: Matrix, probability: Vector, weights: Vector, slope: Vector) -> None:
+    """Divide derivatives by the probabilities of the cells; ``slope`` receives the weighted sum of every row."""
+    for j in range(derivatives.shape[0]):
+        slope[j] = 0.0
+        for k in range(probability.size):
+            derivatives[j, k] /= probability[k]
+            slope[j] += derivatives[j, k] * weights[k]
 
 
 @compiled
@@ -130,29 +147,33 @@ def climb(
     Gives up as soon as the log-likelihood ``needed`` seems out of reach.
     """
     hidden, probability = np.empty(1 << matrices.shape[0]), np.empty(rows.weights.size)
-    source_rate, height = start.copy(), cell_probabilities(sources, start, rows, matrices, hidden, probability)
-    information = np.zeros((source_rate.size, source_rate.size))
+    derivatives, slope, n_sources = np.empty((sources.size, probability.size)), np.empty(sources.size), sources.size
+    information, source_rate = np.empty((n_sources, n_sources)), np.empty(n_sources)
+    for j in range(n_sources):
+        source_rate[j] = start[j]
+    height = cell_probabilities(sources, source_rate, rows, matrices, hidden, probability)
     for _ in range(MOST_STEPS):
-        derivatives = np.empty((sources.size, probability.size))
         source_derivatives(hidden, sources, matrices, rows.groups, derivatives)
-        derivatives /= probability
+        log_derivatives(derivatives, probability, rows.weights, slope)
         information = weighted_products(derivatives, rows.weights)
-        slope = np.zeros(source_rate.size)
-        for j in range(source_rate.size):
-            slope[j] = np.sum(derivatives[j] * rows.weights)
         step = _scoring_step(source_rate, fixed, slope, information)
-        promised = np.sum(slope * step)
+        promised = 0.0
+        for j in range(n_sources):
+            promised += slope[j] * step[j]
         if promised < TOLERANCE or height + promised < needed:
             break
         gained = 0.0
         for _ in range(MOST_SHORTENINGS):
-            tried = np.minimum(np.maximum(source_rate + step, 0.0), HIGHEST_SOURCE_RATE)
+            tried, promised = np.empty(n_sources), 0.0
+            for j in range(n_sources):
+                tried[j] = min(max(source_rate[j] + step[j], 0.0), HIGHEST_SOURCE_RATE)
+                promised += slope[j] * (tried[j] - source_rate[j])
+                step[j] *= SHORTENED
             new = cell_probabilities(sources, tried, rows, matrices, hidden, probability)
-            if new >= height + ARMIJO * np.sum(slope * (tried - source_rate)) and new > height:
+            if new >= height + ARMIJO * promised and new > height:
                 gained = new - height
                 source_rate, height = tried, new
                 break
-            step *= SHORTENED
         if gained < STALLED * TOLERANCE:
             break
     return source_rate, height, information
@@ -166,27 +187,36 @@ def profiled_flip_rate(
     n_sensors = matrices.shape[0]
     hidden, probability = np.empty(1 << n_sensors), np.empty(rows.weights.size)
     cell_probabilities(sources, source_rate, rows, matrices, hidden, probability)
-    shown = hidden.copy()
+    shown = np.empty(hidden.size)
+    for s in range(hidden.size):
+        shown[s] = hidden[s]
     apply_matrices(shown, matrices)
-    flip_rates, one_for_all = np.full(n_sensors, flip_rate), np.ones((n_sensors, 1))
-    derivatives = np.empty((sources.size + 1, probability.size))
+    flip_rates, one_for_all = np.empty(n_sensors), np.empty((n_sensors, 1))
+    for i in range(n_sensors):
+        flip_rates[i], one_for_all[i, 0] = flip_rate, 1.0
+    derivatives, slope = np.empty((sources.size + 1, probability.size)), np.empty(sources.size + 1)
     probability_derivatives(
         hidden, shown, sources, (flip_rates, flip_rates), (one_for_all, one_for_all), matrices, rows.groups, derivatives
     )
-    for j in range(sources.size + 1):
-        derivatives[j] /= probability
-    slope = np.sum(derivatives[sources.size] * rows.weights)
+    log_derivatives(derivatives, probability, rows.weights, slope)
     information = weighted_products(derivatives, rows.weights)
-    for j in range(fixed.size):
-        if fixed[j]:
-            information[j] = 0.0
-            information[:, j] = 0.0
-    own = information[sources.size, sources.size]
-    if not sources.size:
-        return slope, own
-    part = information[: sources.size, : sources.size].copy()
-    ridge = RIDGE * np.trace(part) / sources.size + RIDGE_FLOOR
-    for j in range(sources.size):
-        part[j, j] += ridge
-    shared = information[: sources.size, sources.size].copy()
-    return slope, max(0.0, own - np.sum(shared * np.linalg.solve(part, shared)))
+    return slope[sources.size], _left_over(information, fixed)
+
+
+@compiled
+def _left_over(information: Matrix, fixed: Flags) -> float:
+    """The information of the last parameter if the others, but for the fixed ones, follow along."""
+    last = information.shape[0] - 1
+    free = np.empty(last, np.bool_)
+    for j in range(last):
+        free[j] = j >= fixed.size or not fixed[j]
+    places = places_of(free)
+    part, shared, followed = square_part(information, places), np.empty(places.size), np.empty(places.size)
+    add_ridge(part, RIDGE / max(last, 1), RIDGE_FLOOR)
+    for a in range(places.size):
+        shared[a] = information[places[a], last]
+    solve_factored(part, factored(part), shared, followed)
+    own: float = information[last, last]
+    for a in range(places.size):
+        own -= shared[a] * followed[a]
+    return max(0.0, own)

@@ -22,9 +22,20 @@ from typing import NamedTuple
 import numpy as np
 
 from bica.kernels.compiled import compiled
-from bica.kernels.lattice.block_climb import BlockRows, Flags, Matrix, Sets, Vector, cell_probabilities, climb
+from bica.kernels.lattice.block_climb import BlockRows, cell_probabilities, climb
 from bica.kernels.lattice.channel import apply_matrices
 from bica.kernels.lattice.likelihood import best_additions, candidate_gradient, spread_cells
+from bica.kernels.lattice.linear import (
+    Flags,
+    Matrix,
+    Sets,
+    Vector,
+    add_ridge,
+    factored,
+    places_of,
+    solve_factored,
+    square_part,
+)
 from bica.kernels.lattice.subsets import Lattice
 
 TRIED = 3  # candidates that are refitted before a move is given up
@@ -73,16 +84,21 @@ def _fitted(
 ) -> FittedBlock:
     """The sources at their best rates; those whose rate ends at 0 leave, except the known ones."""
     source_rate, height, information = climb(sources, start, fixed, rows, matrices, needed)
-    alive = source_rate > 0.0
-    alive[: fixed.size] = True
-    if alive.all():
-        return FittedBlock(sources, source_rate, height, information)
-    places = np.flatnonzero(alive)
-    part = np.empty((places.size, places.size))
-    for a in range(places.size):
-        for b in range(places.size):
-            part[a, b] = information[places[a], places[b]]
-    return FittedBlock(sources[alive], source_rate[alive], height, part)
+    alive = np.empty(sources.size, np.bool_)
+    for j in range(sources.size):
+        alive[j] = j < fixed.size or source_rate[j] > 0.0
+    places = places_of(alive)
+    kept, kept_rate = _taken(sources, source_rate, places)
+    return FittedBlock(kept, kept_rate, height, square_part(information, places))
+
+
+@compiled
+def _taken(sources: Sets, source_rate: Vector, places: Sets) -> tuple[Sets, Vector]:
+    """The sources at these places, and their rates."""
+    taken, taken_rate = np.empty(places.size, np.int64), np.empty(places.size)
+    for k in range(places.size):
+        taken[k], taken_rate[k] = sources[places[k]], source_rate[places[k]]
+    return taken, taken_rate
 
 
 @compiled
@@ -106,25 +122,27 @@ def promising_sets(
 ) -> Sets:
     """Sets of sensors whose rate wants to grow from 0, the steepest few of every size."""
     hidden, probability = tables
-    by_hidden, slope = np.empty(hidden.size), np.empty(hidden.size)
-    spread_cells(rows.weights / probability, rows.groups.unobserved, rows.groups.starts, rows.groups.cells, by_hidden)
+    by_hidden, slope, by_cell = np.empty(hidden.size), np.empty(hidden.size), np.empty(probability.size)
+    for k in range(probability.size):
+        by_cell[k] = rows.weights[k] / probability[k]
+    spread_cells(by_cell, rows.groups.unobserved, rows.groups.starts, rows.groups.cells, by_hidden)
     apply_matrices(by_hidden, channel.transposed)
     candidate_gradient(hidden, by_hidden, slope)
     for j in range(n_known, sources.size):
         slope[sources[j]] = ALREADY_THERE
     n_sensors = channel.forwards.shape[0]
-    steepest = np.zeros((n_sensors + 1, FEW_OF_EACH_SIZE), np.int64)
-    filled = np.zeros(n_sensors + 1, np.int64)
+    steepest, filled = np.empty((n_sensors + 1) * FEW_OF_EACH_SIZE, np.int64), np.empty(n_sensors + 1, np.int64)
+    filled[:] = 0
     for s in range(1, hidden.size):
         if allowed[s] and slope[s] > 0.0:
-            _insert(steepest[size[s]], filled, size[s], s, slope)
-    chosen = np.empty(filled.sum(), np.int64)
+            first = size[s] * FEW_OF_EACH_SIZE
+            _insert(steepest[first : first + FEW_OF_EACH_SIZE], filled, size[s], s, slope)
     n = 0
     for k in range(1, n_sensors + 1):
         for place in range(filled[k]):
-            chosen[n] = steepest[k, place]
+            steepest[n] = steepest[k * FEW_OF_EACH_SIZE + place]
             n += 1
-    return chosen
+    return steepest[:n]
 
 
 @compiled
@@ -146,7 +164,8 @@ def _relatives(source: int, others: Sets, n_known: int, n_sensors: int, allowed:
 
     They have one sensor more or less, or are its union, intersection or difference with one of the others.
     """
-    taken = np.zeros(1 << n_sensors, np.bool_)
+    taken = np.empty(1 << n_sensors, np.bool_)
+    taken[:] = False
     taken[0] = taken[source] = True
     for j in range(n_known, others.size):
         taken[others[j]] = True
@@ -164,6 +183,37 @@ def _relatives(source: int, others: Sets, n_known: int, n_sensors: int, allowed:
             found[n] = s
             n += 1
     return found[:n]
+
+
+@compiled
+def _united(left: Sets, right: Sets, n_sensors: int) -> Sets:
+    """All that are in any of the two lists, ascending."""
+    listed = np.empty(1 << n_sensors, np.bool_)
+    listed[:] = False
+    for k in range(left.size):
+        listed[left[k]] = True
+    for k in range(right.size):
+        listed[right[k]] = True
+    return places_of(listed)
+
+
+@compiled
+def _with(sources: Sets, source_rate: Vector, source: int, rate: float) -> tuple[Sets, Vector]:
+    """The sources and one more."""
+    grown, grown_rate = np.empty(sources.size + 1, np.int64), np.empty(sources.size + 1)
+    for j in range(sources.size):
+        grown[j], grown_rate[j] = sources[j], source_rate[j]
+    grown[sources.size], grown_rate[sources.size] = source, rate
+    return grown, grown_rate
+
+
+@compiled
+def _without(sources: Sets, source_rate: Vector, place: int) -> tuple[Sets, Vector]:
+    """The sources but for the one at this place."""
+    places = np.empty(sources.size - 1, np.int64)
+    for k in range(places.size):
+        places[k] = k if k < place else k + 1
+    return _taken(sources, source_rate, places)
 
 
 @compiled
@@ -191,13 +241,12 @@ def _best_grown(
         if place < 0:
             break
         gain[place] = -np.inf
-        grown = np.append(sources, candidates[place])
-        start = np.append(source_rate, -np.log1p(-probability[place]))
+        grown, start = _with(sources, source_rate, candidates[place], -np.log1p(-probability[place]))
         needed = best_score + _total_cost(grown, fixed.size, cost)
         fit = _fitted(grown, start, fixed, rows, matrices, needed)
         if fit.log_likelihood - _total_cost(fit.sources, fixed.size, cost) > best_score + BETTER:
             return Move(True, fit)
-    return Move(False, FittedBlock(sources, source_rate, height, np.zeros((0, 0))))
+    return Move(False, FittedBlock(sources, source_rate, height, np.empty((0, 0))))
 
 
 @compiled
@@ -215,20 +264,20 @@ def _grown(now: FittedBlock, fixed: Flags, rows: BlockRows, channel: BlockChanne
 @compiled
 def losses(source_rate: Vector, information: Matrix) -> Vector:
     """How much log-likelihood would be lost without each source, by Wald's approximation."""
-    if not source_rate.size:
-        return np.empty(0)
-    ridge = WALD_RIDGE * np.trace(information) + WALD_RIDGE_FLOOR
-    spread = np.linalg.inv(information + ridge * np.eye(source_rate.size))
-    loss = np.empty(source_rate.size)
-    for j in range(source_rate.size):
-        loss[j] = 0.5 * source_rate[j] ** 2 / spread[j, j]
+    n = source_rate.size
+    factors, unit, column, loss = np.empty((n, n)), np.empty(n), np.empty(n), np.empty(n)
+    for j in range(n):
+        for k in range(n):
+            factors[j, k] = information[j, k]
+    add_ridge(factors, WALD_RIDGE, WALD_RIDGE_FLOOR)
+    order = factored(factors)
+    unit[:] = 0.0
+    for j in range(n):
+        unit[j] = 1.0
+        solve_factored(factors, order, unit, column)
+        unit[j] = 0.0
+        loss[j] = 0.5 * source_rate[j] ** 2 / column[j]
     return loss
-
-
-@compiled
-def _without(values: Vector, place: int) -> Vector:
-    """The values but for the one at this place."""
-    return np.concatenate((values[:place], values[place + 1 :]))
 
 
 @compiled
@@ -240,13 +289,16 @@ def _dropped(now: FittedBlock, fixed: Flags, rows: BlockRows, matrices: Matrix, 
     for j in range(sources.size):
         loss[j] = loss[j] - cost[sources[j]] if j >= fixed.size else np.inf
     for _ in range(min(TRIED, sources.size)):
-        place = int(np.argmin(loss))
+        place = 0
+        for j in range(1, sources.size):
+            if loss[j] < loss[place]:
+                place = j
         if loss[place] > HOPELESS:
             break
         loss[place] = np.inf
-        rest = np.concatenate((sources[:place], sources[place + 1 :]))
+        rest, kept = _without(sources, source_rate, place)
         needed = score + _total_cost(rest, fixed.size, cost)
-        fit = _fitted(rest, _without(source_rate, place), fixed, rows, matrices, needed)
+        fit = _fitted(rest, kept, fixed, rows, matrices, needed)
         if fit.log_likelihood - _total_cost(fit.sources, fixed.size, cost) > score + BETTER:
             return Move(True, fit)
     return Move(False, now)
@@ -268,14 +320,14 @@ def _exchanged(
     score, loss = height - _total_cost(sources, fixed.size, rules.cost), losses(source_rate, information)
     for k in range(n_unknown):
         place = fixed.size + (turn + k) % n_unknown
-        rest, kept = np.concatenate((sources[:place], sources[place + 1 :])), _without(source_rate, place)
+        rest, kept = _without(sources, source_rate, place)
         without = cell_probabilities(rest, kept, rows, channel.forwards, hidden, probability)
         if not np.isfinite(without):
             continue
         candidates = _relatives(sources[place], rest, fixed.size, n_sensors, rules.allowed)
         if loss[place] < IN_DOUBT:
             more = promising_sets(sources, fixed.size, rows, channel, (hidden, probability), rules.allowed, rules.size)
-            candidates = np.unique(np.concatenate((candidates, more)))
+            candidates = _united(candidates, more, n_sensors)
         tables = (hidden, probability, without)
         moved = _best_grown(rest, kept, candidates, score, fixed, rows, channel.forwards, tables, rules.cost)
         if moved.is_better:

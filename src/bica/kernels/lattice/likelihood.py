@@ -76,13 +76,17 @@ def candidate_gradient(hidden: Lattice, by_hidden: Lattice, gradient: Lattice) -
 
     ``by_hidden`` is the derivative by the hidden distribution. Three transforms, whatever the number of sources.
     """
-    silence = hidden.copy()
+    silence = np.empty(hidden.size)
+    for s in range(hidden.size):
+        silence[s], gradient[s] = hidden[s], by_hidden[s]
     subset_sums(silence, 1.0)
-    gradient[:] = by_hidden
     superset_sums(gradient, -1.0)
-    gradient *= silence
+    for s in range(hidden.size):
+        gradient[s] *= silence[s]
     superset_sums(gradient, 1.0)
-    gradient -= gradient[0]
+    of_nothing = gradient[0]
+    for s in range(hidden.size):
+        gradient[s] -= of_nothing
 
 
 @compiled
@@ -151,7 +155,8 @@ def source_derivatives(
     table = np.empty(hidden.size)
     for j in range(sources.size):
         with_source_on(hidden, sources[j], table)
-        table -= hidden
+        for s in range(hidden.size):
+            table[s] -= hidden[s]
         apply_matrices(table, matrices)
         read_cells(table, groups.unobserved, groups.starts, groups.cells, derivatives[j])
 
@@ -222,4 +227,6 @@ def best_additions(
             if settled:
                 break
         probability[c] = p
-        gain[c] = np.sum(weights * np.log1p(p * ratio))
+        gain[c] = 0.0
+        for k in range(ratio.size):
+            gain[c] += weights[k] * np.log1p(p * ratio[k])

@@ -116,10 +116,13 @@ def best_gains(ratio: Matrix, weights: Vector, gain: Vector, probability: Vector
     excess, weight = np.empty(weights.size + 1), np.empty(weights.size + 1)
     for j in range(ratio.shape[0]):
         n = _moving(ratio[j], weights, excess, weight)
-        gain[j] = probability[j] = 0.0
-        if np.sum(excess[:n] * weight[:n]) > 0.0:
+        gain[j] = probability[j] = slope = 0.0
+        for x in range(n):
+            slope += excess[x] * weight[x]
+        if slope > 0.0:
             probability[j] = _best_probability(excess[:n], weight[:n])
-            gain[j] = np.sum(weight[:n] * np.log1p(probability[j] * excess[:n]))
+            for x in range(n):
+                gain[j] += weight[x] * np.log1p(probability[j] * excess[x])
 
 
 @compiled

@@ -162,6 +162,19 @@ def cost_of(wrong: np.uint64, powers: Vector, products: Vector | None) -> float:
 
 
 @compiled
+def _in_order(rank: Places) -> Places:
+    """The places of rising ranks, equal ones as they stand: they are few, and NumPy's sorts take seconds to compile."""
+    order = np.empty(rank.size, np.int64)
+    for k in range(rank.size):
+        place = k
+        while place > 0 and rank[order[place - 1]] > rank[k]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = k
+    return order
+
+
+@compiled
 def _visible(row: Row, sources: StateSources, limits: Limits) -> _Visible:
     """The sources as a row sees them: those inside it first, wide ones before narrow ones."""
     n_sources = sources.sets.size
@@ -169,8 +182,9 @@ def _visible(row: Row, sources: StateSources, limits: Limits) -> _Visible:
     for j in range(n_sources):
         seen = sources.sets[j] & row.observed
         rank[j] = 128 * n_bits(seen & ~row.pattern) - n_bits(seen & row.pattern)
-    order = np.argsort(rank, kind="mergesort")
-    sets, odds, later = np.empty(n_sources, np.uint64), np.empty(n_sources), np.zeros(n_sources + 1, np.uint64)
+    order = _in_order(rank)
+    sets, odds, later = np.empty(n_sources, np.uint64), np.empty(n_sources), np.empty(n_sources + 1, np.uint64)
+    later[n_sources] = NOTHING
     for k in range(n_sources - 1, -1, -1):
         sets[k], odds[k] = sources.sets[order[k]] & row.observed, sources.odds[order[k]]
         later[k] = later[k + 1]
@@ -336,7 +350,8 @@ def _chance(row: Row, states: _List) -> float:
 def hidden_states(rows: StateRows, sources: StateSources, errors: Errors, limits: Limits) -> States:
     """The likely states of every row, as far as the limits allow."""
     n_rows = rows.patterns.size
-    starts, chance, cut = np.zeros(n_rows + 1, np.int64), np.zeros(n_rows), np.zeros(n_rows, np.bool_)
+    starts, chance, cut = np.empty(n_rows + 1, np.int64), np.empty(n_rows), np.empty(n_rows, np.bool_)
+    starts[:], chance[:], cut[:] = 0, 0.0, False
     sets, weights = np.empty(FIRST_ROOM, np.uint64), np.empty(FIRST_ROOM)
     states = _empty_list(limits.most_states)
     for number in range(n_rows):
@@ -350,10 +365,19 @@ def hidden_states(rows: StateRows, sources: StateSources, errors: Errors, limits
         _thin(NOTHING, row, limits, states)
         begin, n = starts[number], states.n_states[0]
         if begin + n > sets.size:
-            sets = np.concatenate((sets, np.empty(sets.size + n, np.uint64)))
-            weights = np.concatenate((weights, np.empty(weights.size + n)))
-        sets[begin : begin + n] = states.sets[:n]
-        weights[begin : begin + n] = states.weights[:n]
+            sets, weights = _moved(begin, sets, weights, 2 * sets.size + n)
+        for i in range(n):
+            sets[begin + i], weights[begin + i] = states.sets[i], states.weights[i]
         starts[number + 1] = begin + n
     n_states = starts[n_rows]
-    return States(starts, sets[:n_states].copy(), weights[:n_states].copy(), chance, cut)
+    sets, weights = _moved(n_states, sets, weights, n_states)
+    return States(starts, sets, weights, chance, cut)
+
+
+@compiled
+def _moved(n: int, sets: Words, weights: Vector, room: int) -> tuple[Words, Vector]:
+    """The first ``n`` states in arrays that have this much room."""
+    all_sets, all_weights = np.empty(room, np.uint64), np.empty(room)
+    for i in range(n):
+        all_sets[i], all_weights[i] = sets[i], weights[i]
+    return all_sets, all_weights

@@ -1,7 +1,9 @@
 "use strict";
 // Draws the report from the one block of data in the page. Nothing is fetched; names are set as text, never as markup.
+// The page of `bica serve` uses the same file: it waits (data-waits) until that page starts it, with what the page adds.
 (() => {
-  const data = JSON.parse(document.getElementById("bica-data").textContent);
+  const block = document.getElementById("bica-data");
+  const data = block ? JSON.parse(block.textContent) : { sensors: [], sources: [], words: { sensor: ["sensor", "sensors"], source: ["source", "sources"], row: ["row", "rows"] } };
   const { sensors, sources, words } = data;
   const SVG = "http://www.w3.org/2000/svg";
   const PAGE = 20; // lines of a list that are drawn at once
@@ -62,12 +64,24 @@
   const hideTip = () => { place("tip").hidden = true; };
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const redrawn = []; // what must be drawn again when the width or the colours change
+  const relabelled = []; // what must be written again when a name changes
+  const added = { detail: () => null, row: null, after: {} }; // what a live page adds
 
   const reachedBy = sensors.map(() => []);
   sources.forEach((source, j) => source.on.forEach((i) => reachedBy[i].push(j)));
   const sensorPlace = new Map(sensors.map((name, i) => [fold(name), i]));
-  const sourcePlace = new Map(sources.map((source, j) => [fold(source.name), j]));
-  const searched = sources.map((source) => fold([source.name, source.id, ...source.on.map((i) => sensors[i])].join("\n")));
+  let sourcePlace, searched;
+  function learnNames() {
+    sourcePlace = new Map(sources.map((source, j) => [fold(source.name), j]));
+    searched = sources.map((source) => fold([source.name, source.id, ...source.on.map((i) => sensors[i])].join("\n")));
+  }
+  learnNames();
+  function rename(names) {
+    names.forEach((name, j) => { sources[j].name = name; });
+    learnNames();
+    relabelled.forEach((write) => write());
+    redraw();
+  }
 
   // ---- verdict ------------------------------------------------------------------------------------------------------
   function verdict() {
@@ -111,10 +125,10 @@
     }
     return make("div", { class: "gauge", "aria-hidden": "true" }, bar, line);
   }
-  function chips(places, most, onclick) {
+  function chips(places, most, onclick, labels = null) {
     const shown = places.length <= most + 1 ? places : places.slice(0, most);
-    const list = shown.map((i) => make("button", { type: "button", class: `chip${i === state.sensor ? " match" : ""}`,
-      title: sensors[i], onclick: () => onclick(i) }, named(sensors[i])));
+    const list = shown.map((i, k) => make("button", { type: "button", class: `chip${i === state.sensor ? " match" : ""}`,
+      title: sensors[i], onclick: () => onclick(i) }, named(sensors[i]), labels && labels[k] ? ` ${labels[k]}` : null));
     if (shown.length < places.length) list.push(make("span", { class: "chip more" }, `and ${places.length - shown.length} more`));
     return make("div", { class: "chips" }, list);
   }
@@ -128,20 +142,21 @@
       make("td", { class: "line" }, gauge(source)),
       hasInterval ? make("td", { class: "small line" }, source.lo === null ? "" : `${rate(source.lo)} – ${rate(source.hi)}`) : null,
       hasSupport ? make("td", { class: "num", "data-label": "support" }, source.support === null ? "" : percent(source.support)) : null,
-      make("td", { class: "wide" }, chips(source.on, 8, filterBy)));
+      make("td", { class: "wide" }, chips(source.on, 8, filterBy, source.reach_words)));
     line.dataset.source = j;
     return opened ? [line, detail(j)] : [line];
   }
   function detail(j) {
     const source = sources[j];
-    const facts = [[big(words.sensor[1]), chips(source.on, 200, filterBy)],
+    const facts = [[source.reach ? `Reaches, while it is on` : big(words.sensor[1]), chips(source.on, 200, filterBy, source.reach_words)],
       ["Active in", `${percent(source.p)} of ${words.row[1]}${source.lo === null ? "" : ` (95 % interval ${rate(source.lo)} to ${rate(source.hi)})`}`]];
     if (source.support !== null) facts.push(["Support", `returned in ${percent(source.support)} of the resamples`]);
     if (source.stay !== null) facts.push(["Stays on for", `${count(source.stay)} ${words.row[1]} on average`]);
+    if (source.note) facts.push(["Note", named(source.note)]);
     facts.push(["Id", source.id]);
     return make("tr", { class: "detail" }, make("td", { colspan: 4 + hasSupport + hasInterval },
       make("dl", {}, facts.flatMap(([title, value]) => [make("dt", {}, title), make("dd", {}, value)])),
-      make("button", { type: "button", onclick: () => look("source", j, true) }, "Show its neighbours")));
+      make("button", { type: "button", onclick: () => look("source", j, true) }, "Show its neighbours"), added.detail(j)));
   }
   let tableBody, counter, more;
   function list() {
@@ -193,6 +208,7 @@
         make("th", { scope: "col", class: title === "Probability" || title === "Support" ? "num" : null }, title || make("span", { class: "unseen" }, "bar"))))), tableBody),
       make("div", { class: "more-row" }, more));
     list();
+    relabelled.push(list);
   }
   function clear() {
     for (const id of ["search", "filter-sensor"]) place(id).value = "";
@@ -242,8 +258,10 @@
       pen.fillStyle = colour("--accent");
       columns.forEach((i, column) => reachedBy[i].forEach((j) => {
         const row = linePlace.get(j);
+        if (sources[j].reach) pen.globalAlpha = 0.25 + 0.75 * sources[j].reach[sources[j].on.indexOf(i)];
         pen.fillRect(left + column * size, above + row * height, Math.max(size - gap, 1), Math.max(height - gap, 1));
       }));
+      pen.globalAlpha = 1;
       pen.font = `${size < 13 ? 11.5 : 13}px system-ui, sans-serif`;
       pen.fillStyle = colour("--ink");
       pen.textBaseline = "middle";
@@ -396,10 +414,13 @@
     section("network", "Network", canShowAll ? `Which ${words.source[0]} reaches which ${words.sensor[0]}. Choose one to see it with its neighbours alone.`
       : `There are too many to draw all at once, so one ${words.source[0]} or ${words.sensor[0]} is shown with its neighbours. Choose another by clicking it, or by its name.`,
     make("div", { class: "tools" }, make("label", {}, "Neighbours of", networkField), canShowAll ? make("button", { type: "button", class: "quiet", id: "network-all", onclick: () => look(null) }, "Show all") : null),
-    make("datalist", { id: "all-names" }, [...sources.map((source) => source.name), ...sensors].map((name) => make("option", { value: name }))),
+    make("datalist", { id: "all-names" }),
     make("div", { class: "legend", "aria-hidden": "true" }, make("span", {}, make("i", { class: "key round" }), words.source[0]), make("span", {}, make("i", { class: "key square" }), words.sensor[0])),
     networkTitle, networkHome);
+    const offer = () => place("all-names").replaceChildren(...[...sources.map((source) => source.name), ...sensors].map((name) => make("option", { value: name })));
+    offer();
     redrawn.push(network);
+    relabelled.push(offer);
   }
 
   // ---- patterns -------------------------------------------------------------------------------------------------------
@@ -530,6 +551,7 @@
     section("activity", "Activity", `How often each ${words.source[0]} was active, from the first ${words.row[0]} to the last; a strip of full height is ${percent(tallest / 255)} of the ${words.row[1]}. Those that change most come first. ${note}`, home, make("div", { class: "more-row" }, button));
     write();
     redrawn.push(paint);
+    relabelled.push(write);
   }
 
   // ---- rows, settings -------------------------------------------------------------------------------------------------
@@ -539,12 +561,13 @@
     let shown = 25;
     const button = make("button", { type: "button", onclick: () => { shown += 200; write(); } });
     const write = () => {
-      body.replaceChildren(...rows.slice(0, shown).map((row) => make("tr", {}, make("td", { class: "num" }, row.label), make("td", {}, chips(row.on, 8, filterBy)),
+      body.replaceChildren(...rows.slice(0, shown).map((row) => make("tr", {}, make("td", { class: "num" }, added.row ? make("button", { type: "button", class: "link", "aria-label": `Explain ${words.row[0]} ${row.label}`, onclick: () => added.row(row) }, row.label) : row.label), make("td", {}, chips(row.on, 8, filterBy)),
         make("td", {}, make("div", { class: "chips" }, row.sources === null ? `no set of ${words.source[1]} produces it` : row.sources.map((j) => make("button", { type: "button", class: "chip", onclick: () => look("source", j, true) }, named(sources[j].name))))))));
       button.hidden = shown >= rows.length;
       button.textContent = `Show ${Math.min(200, rows.length - shown)} more`;
     };
     write();
+    relabelled.push(write);
     section("rows", big(words.row[1]), `${rows.length < n ? `The first ${count(rows.length)} of ${many(n, words.row)}` : `All ${many(n, words.row)}`}, with the most probable ${words.source[1]} behind each.`,
       make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, make("th", { scope: "col", class: "num" }, big(words.row[0])), make("th", { scope: "col" }, `${big(words.sensor[1])} that are on`), make("th", { scope: "col" }, big(words.source[1])))), body)), make("div", { class: "more-row" }, button));
   }
@@ -561,23 +584,28 @@
     place("theme").textContent = dark ? "Light" : "Dark";
     redraw();
   }
-  function start() {
+  function watchTheme() {
     const preference = matchMedia("(prefers-color-scheme: dark)");
-    verdict();
-    sourceSection();
-    if (sources.length) {
-      matrixSection();
-      networkSection();
-    }
-    if (data.patterns) patternSection();
-    if (data.pairs || data.odd_patterns.length || data.fit_facts.length) fitSection();
-    noiseSection();
-    if (data.activity) activitySection();
-    if (data.rows) rowSection();
-    settingSection();
     setTheme(preference.matches);
     preference.addEventListener("change", (event) => setTheme(event.matches));
     place("theme").addEventListener("click", () => setTheme(document.documentElement.dataset.theme !== "dark"));
+    return preference;
+  }
+  function tell() {
+    const parts = [
+      ["verdict", verdict, true], ["sources", sourceSection, true], ["matrix", matrixSection, sources.length], ["network", networkSection, sources.length],
+      ["patterns", patternSection, data.patterns], ["fit", fitSection, data.pairs || data.odd_patterns.length || data.fit_facts.length],
+      ["noise", noiseSection, true], ["activity", activitySection, data.activity], ["rows", rowSection, data.rows], ["settings", settingSection, true],
+    ];
+    for (const [id, write, wanted] of parts) {
+      if (wanted) write();
+      added.after[id]?.();
+    }
+  }
+  function start(more = {}) {
+    Object.assign(added, more);
+    tell();
+    const preference = watchTheme();
     let waiting = 0, width = innerWidth;
     addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; cancelAnimationFrame(waiting); waiting = requestAnimationFrame(redraw); } });
     addEventListener("beforeprint", () => { document.documentElement.dataset.theme = "light"; state.shown = 200; list(); redraw(); });
@@ -592,5 +620,6 @@
     document.querySelectorAll("section").forEach((part) => here.observe(part));
     document.documentElement.dataset.ready = "yes";
   }
-  start();
+  if (document.currentScript.dataset.waits === undefined) start();
+  else window.bica = { data, start, watchTheme, rename, make, place, named, many, big, count, rate, percent, say, fold, section, chips, look };
 })();

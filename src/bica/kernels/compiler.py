@@ -1,0 +1,126 @@
+"""All that is used of numba beyond its public names: kernels that are optimised once, and a cache that notices edits.
+
+numba optimises every function by itself and again inside each of its callers, so the last of five functions that call
+one another is optimised five times. Here a kernel that another kernel calls is only translated; it is optimised as part
+of the kernel that Python calls. A constant in a call makes no version of its own: ``f(a, 0)`` and ``f(a, k)`` are the
+same ``f``. And numba compiles a kernel again if its own file was edited; here also if a file was that it imports from.
+"""
+# mypy: allow-untyped-calls
+
+import hashlib
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from numba.core import types
+from numba.core.caching import FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import register_pass
+from numba.core.registry import CPUDispatcher
+from numba.core.typed_passes import NativeLowering
+
+OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+IMPORTED = re.compile(r"^from (bica\.kernels[\w.]*) import", re.MULTILINE)
+ROOT = Path(__file__).parents[2]  # the folder that holds the package
+
+
+class _TranslatedLibrary(JITCodeLibrary):
+    """Code that is neither optimised nor made ready to run: the callers take it in as it is."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def finalize(self) -> None:
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._final_module.verify()
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Translation(NativeLowering):
+    """Translates a function for others to call, in place of numba's pass that makes it ready to run."""
+
+    _name = "translation"
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = _TranslatedLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.flags.no_compile = state.flags.no_cpython_wrapper = True
+        super().run_pass(state)
+        state.library.finalize()
+        key = object()  # by which the callers find it
+        state.targetctx.insert_user_function(key, state["cr"].fndesc, [state.library])
+        state["cr"] = state["cr"]._replace(cfunc=key)
+        return True
+
+
+class _Translator(CompilerBase):
+    """numba's usual passes, the last one replaced."""
+
+    def define_pipelines(self) -> list[Any]:
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.passes = [(_Translation, why) if step is NativeLowering else (step, why) for step, why in passes.passes]
+        return [passes]
+
+
+class _Callee(CPUDispatcher):
+    """A kernel as other kernels call it."""
+
+    def add_overload(self, cres: Any) -> None:
+        self.overloads[tuple(cres.signature.args)] = cres
+
+
+class _SourcesCache(FunctionCache):
+    """What was compiled before, as long as no file of kernels changed that it was made of."""
+
+    def __init__(self, py_func: Callable[..., Any]) -> None:
+        super().__init__(py_func)
+        self._cache_file._source_stamp = source_stamp(Path(py_func.__code__.co_filename))
+
+
+class Kernel(CPUDispatcher):
+    """A kernel as Python calls it; ``callee`` is the same kernel as other kernels call it."""
+
+    def __init__(self, py_func: Callable[..., Any], *_: Any) -> None:  # numba builds copies with more arguments
+        super().__init__(py_func, {}, dict(OPTIONS))
+        self.callee = _Callee(py_func, {}, dict(OPTIONS), _Translator)
+
+    def enable_caching(self) -> None:
+        """Keep what is compiled on disk; a ``RuntimeError`` where no folder can be written to."""
+        self._cache = _SourcesCache(self.py_func)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """What numba needs to know for a call from another kernel."""
+        return self.callee.get_call_template(
+            tuple(map(types.unliteral, args)), {name: types.unliteral(kind) for name, kind in kws.items()}
+        )
+
+    def get_overload(self, sig: Any) -> Any:
+        """The key of the kernel as others call it."""
+        return self.callee.get_overload(sig)
+
+
+@cache
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+@cache
+def source_stamp(path: Path) -> str:
+    """A hash of a file and of all files of kernels that it imports from, directly or not."""
+    files, left = {path}, [path]
+    while left:
+        for name in IMPORTED.findall(_text(left.pop())):
+            found = ROOT.joinpath(*name.split(".")).with_suffix(".py")
+            if found not in files:
+                files.add(found)
+                left.append(found)
+    parts = sorted(hashlib.sha256(_text(file).encode()).hexdigest() for file in files)
+    return hashlib.sha256("".join(parts).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""The report, live: a page on this machine that reads a table, learns its sources, shows them and answers questions."""

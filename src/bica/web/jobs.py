@@ -1,0 +1,177 @@
+"""Jobs of the page: one at a time per browser, each in a process of its own; they go on when the tab is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from bica.errors import BicaError
+
+AT_ONCE = 2  # processes that work at the same time; further jobs wait
+REMEMBERED = 200  # browsers whose last job is remembered
+LONGEST_LINE = 1 << 24  # bytes of an answer
+PATIENCE = 20.0  # seconds that work may take to end when the server does
+CRASHED = "the process that did this ended by itself; perhaps there was not enough memory"
+KINDS = {"read": "reading the table", "fit": "learning the sources", "activity": "decoding the rows"}
+
+
+class BusyError(BicaError, RuntimeError):
+    """A browser asked for a second job."""
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One piece of work and how it goes."""
+
+    kind: str
+    about: Mapping[str, Any]  # which table or fit it is about
+    id: str = field(default_factory=lambda: secrets.token_hex(6))
+    state: str = "waiting"  # then "running"; at the end "done", "stopped" or "failed"
+    what: str = ""
+    done: int = 0
+    total: int | None = None
+    stopping: bool = False
+    result: Mapping[str, Any] | None = None
+    error: str = ""
+    began: float = field(default_factory=monotonic)
+    ended: float | None = None
+    process: Process | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.ended is not None
+
+    def as_dict(self) -> dict[str, Any]:
+        """What a browser is told."""
+        told = {key: getattr(self, key) for key in TOLD}
+        seconds = (self.ended or monotonic()) - self.began
+        return told | {"title": KINDS[self.kind], "over": self.is_over, "seconds": round(seconds, 1)}
+
+    def hear(self, told: Mapping[str, Any]) -> None:
+        """Take in one line of the process."""
+        if "what" in told:
+            self.what, self.done, self.total = told["what"], told["done"], told["total"]
+        elif "result" in told:
+            self.state, self.result = "done", told["result"]
+        elif "stopped" in told:
+            self.state, self.error = "stopped", told["stopped"]
+        elif "error" in told:
+            self.state, self.error = "failed", told["error"]
+
+
+TOLD = ("id", "kind", "about", "state", "what", "done", "total", "stopping", "result", "error")
+
+
+class Jobs:
+    """The jobs of all browsers. A process waits ready, so that work begins at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.of_browser, self.tasks = folder, dict[str, Job](), set[asyncio.Task[None]]()
+        self.places = asyncio.Semaphore(AT_ONCE)
+        self.spare: asyncio.Task[Process] | None = None
+
+    def warm(self) -> None:
+        """Have a process ready."""
+        if self.spare is None:
+            self.spare = asyncio.create_task(_new_process())
+
+    def job(self, browser: str) -> Job | None:
+        """The present or last job of a browser."""
+        return self.of_browser.get(browser)
+
+    def start(self, browser: str, kind: str, task: Mapping[str, Any]) -> Job:
+        """Begin a job; a browser has one at a time."""
+        present = self.job(browser)
+        if present is not None and not present.is_over:
+            raise BusyError(f"this browser is busy {KINDS[present.kind]}; wait for that, or stop it first")
+        self.of_browser.pop(browser, None)  # the latest comes last
+        job = self.of_browser[browser] = Job(kind, {key: task.get(key) for key in ("table", "fit")})
+        self._forget_old()
+        running = asyncio.create_task(self._run(job, {**task, "kind": kind, "folder": str(self.folder)}))
+        self.tasks.add(running)
+        running.add_done_callback(self.tasks.discard)
+        return job
+
+    def _forget_old(self) -> None:
+        over = [browser for browser, job in self.of_browser.items() if job.is_over]
+        for browser in over[: max(0, len(self.of_browser) - REMEMBERED)]:
+            del self.of_browser[browser]
+
+    async def _run(self, job: Job, task: Mapping[str, Any]) -> None:
+        try:
+            async with self.places:
+                if not job.stopping:
+                    await self._work(job, task)
+        except (OSError, ValueError):
+            job.error = CRASHED
+        finally:
+            if job.state in ("waiting", "running"):
+                job.state = "stopped" if job.stopping else "failed"
+                job.error = job.error or ("stopped before there was anything to keep" if job.stopping else CRASHED)
+            job.ended = monotonic()
+            await _end(job.process)
+
+    async def _work(self, job: Job, task: Mapping[str, Any]) -> None:
+        ready, self.spare = self.spare, None
+        job.process = process = await (ready or _new_process())
+        self.warm()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        job.state, job.what = "running", KINDS[job.kind]
+        process.stdin.write(json.dumps(task).encode() + b"\n")
+        while line := await process.stdout.readline():
+            job.hear(json.loads(line))
+
+    def stop(self, browser: str) -> Job | None:
+        """Ask the job to stop and keep the best so far; asked again, end it at once."""
+        job = self.job(browser)
+        if job is None or job.is_over:
+            return job
+        if job.process is not None:
+            with contextlib.suppress(ProcessLookupError, ConnectionError):
+                if job.stopping:
+                    job.process.kill()
+                elif job.process.stdin is not None:
+                    job.process.stdin.write(b"stop\n")
+        job.stopping = True
+        return job
+
+    async def close(self) -> None:
+        """Ask everything to stop, wait for what is kept, and end the rest."""
+        for browser in list(self.of_browser):
+            self.stop(browser)
+        if self.tasks:
+            await asyncio.wait(self.tasks, timeout=PATIENCE)
+        for job in self.of_browser.values():
+            await _end(job.process)
+        if self.spare is not None:
+            await _end(await self.spare)
+
+
+async def _new_process() -> Process:
+    """A process that waits for its task. It does not see Ctrl-C in the terminal: the server tells it what to do."""
+    errors = None if os.environ.get("BICA_TRACEBACK") else DEVNULL
+    command = (sys.executable, "-m", "bica.web.work")
+    return await asyncio.create_subprocess_exec(
+        *command, stdin=PIPE, stdout=PIPE, stderr=errors, limit=LONGEST_LINE, start_new_session=True
+    )
+
+
+async def _end(process: Process | None) -> None:
+    if process is None:
+        return
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+    await process.wait()
