@@ -99,6 +99,10 @@ COMMANDS = {
         "Turn EVENTS, logs or captures, into a table of zeros and ones: one row per slot.",
     ),
     "fit": ("bica.cli.commands.fit", "Learn the sources behind TABLE, a file of zeros and ones."),
+    "count": (
+        "bica.cli.commands.count",
+        "Count the distinct rows of each TABLE into one file that merges with others.",
+    ),
     "show": ("bica.cli.commands.show", "Show the sources of MODEL: their sensors and how often each is on."),
     "name": ("bica.cli.commands.name", "Give sources of MODEL names, and say what sensors, sources and rows are."),
     "report": ("bica.cli.commands.report", "Write a report to send: MODEL as one HTML file that needs no network."),

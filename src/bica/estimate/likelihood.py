@@ -16,8 +16,9 @@ from bica.data.rows import Rows
 from bica.diagnose.table import TableCheck
 from bica.errors import BicaWarning, DataError, LimitError, SettingError
 from bica.estimate.blocks.learn import WideTask
-from bica.estimate.edges import LEAST_SENSORS, LossyRival, lossy_as_fit
+from bica.estimate.edges import LEAST_SENSORS, LossyRival
 from bica.estimate.lattice import LATTICE_SENSORS, Cells, NoiseShape, Surface, lowest_rate
+from bica.estimate.lossy.families import with_families
 from bica.estimate.lossy.learn import learn_lossy
 from bica.estimate.noise import FLIPS, never
 from bica.estimate.rows.states import fit_on_rows
@@ -25,6 +26,7 @@ from bica.estimate.search import BETTER, BY_SLOPE, SourceSearch, Start, add, dro
 from bica.estimate.settings import WORD, Settings, Varying
 from bica.estimate.temporal import Bounds, learn_in_time
 from bica.estimate.whole import Route, WholeTask
+from bica.kernels.compiled import A_WIDE_FIT, expect
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -64,11 +66,11 @@ class Likelihood(Settings):
     def _fit_at_once(self, table: Varying, edges: str) -> Fit:
         """From the exact likelihood of all sensors: with sure edges, with lossy ones, or with whichever is better."""
         n_fillings = _n_fillings(table.whole, table.data.n_sensors)
-        rival = LossyRival(table, partial(learn_lossy, table, self))
+        rival = LossyRival(table, partial(learn_lossy, table, self), partial(with_families, table))
         if edges == "lossy":
             if n_fillings > LOSSY_CELLS:
                 raise LimitError(_too_many_fillings(n_fillings, LOSSY_CELLS))
-            return lossy_as_fit(table, rival.found)
+            return rival.fit()
         if edges == "sure" or table.data.n_sensors < LEAST_SENSORS or n_fillings > LOSSY_CELLS:
             return fit_on_lattice(table, self)
         sure = fit_on_lattice(table, self, is_beaten=rival.leads)
@@ -124,6 +126,7 @@ class Likelihood(Settings):
 
     def _fit_from_blocks(self, table: Varying, rng: np.random.Generator) -> Fit:
         """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""
+        expect(A_WIDE_FIT)
         task = WideTask.of(table, self)
         learned = task.learn(rng)
         if learned.interrupted or table.data.n_sensors > WORD:

@@ -24,6 +24,8 @@ from bica.output import interruption, temporary_folder
 
 Row = tuple[Any, ...]
 QUIET = "SET enable_progress_bar = false"  # which would go to standard output in an interactive session
+COUNTS_MARK = "bica_counts"  # what a Parquet file of counts says about itself, and its column of counts
+COUNT_COLUMN = "rows counted"
 ROWS_PER_FETCH = 64  # no slower than thousands
 CHARACTERS_PER_BATCH = 1 << 26
 TOO_LONG = ("Maximum line size", "does not support a full read")  # what the engine says of a line without end

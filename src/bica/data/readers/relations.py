@@ -25,7 +25,7 @@ from bica.data.chunks import (
     strange_value,
 )
 from bica.data.columns import ID_NAME, SAMPLE, TIME_NAME, ColumnLook, Columns, Options, checked_weights, looks_of
-from bica.data.readers.engine import Row, batches_of_query, connection, ctrl_c_passing, path_literal, plain
+from bica.data.readers.engine import COUNTS_MARK, Row, batches_of_query, connection, ctrl_c_passing, path_literal, plain
 from bica.errors import DataError
 from bica.text import brief
 
@@ -78,6 +78,17 @@ class ParquetFile:
     def numbered(self) -> str:
         """What a query selects from, with the number of each row behind its columns."""
         return f"read_parquet({path_literal(self.path)}, hive_partitioning=false, file_row_number=true)"
+
+    def holds_counts(self) -> bool:
+        """Whether the file says that it holds distinct rows with their counts (``PatternCounts.save``)."""
+        source = f"parquet_kv_metadata({path_literal(self.path)})"
+        marked = f"SELECT count(*) FROM {source} WHERE key::VARCHAR = '{COUNTS_MARK}'"
+        try:
+            with connection() as engine:
+                [(n_marks,)] = engine.execute(marked).fetchall()
+        except duckdb.Error:
+            return False  # reading will say what is wrong with the file
+        return bool(n_marks)
 
     def columns(self) -> tuple[list[str], list[str]]:
         """The names and the types of the columns."""
