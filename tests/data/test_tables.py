@@ -11,6 +11,7 @@ import scipy.sparse
 
 from bica.data.patterns import PatternCounts
 from bica.data.readers.relations import ParquetTable
+from bica.data.rows import Rows
 from bica.data.tables import open_table
 from bica.errors import ColumnWarning, DataError
 from bica.progress import listening
@@ -30,7 +31,7 @@ class TestNames:
 
     def test_a_folder(self, tmp_path):
         (tmp_path / "folder.csv").mkdir()
-        refused(tmp_path / "folder.csv", "folder.csv is a folder; name a file in it")
+        refused(tmp_path / "folder.csv", "there is no table in .*folder.csv; tables are files such as .csv")
 
     @pytest.mark.parametrize("name", ["table", "table.xlsx", "table.gz", "table.npy.gz", "table.parquet.zst", ".csv"])
     def test_an_unknown_ending(self, tmp_path, name):
@@ -251,3 +252,43 @@ def _with_cells(chunks):
     """Chunks in which every cell says whether it was observed, also where all were."""
     for chunk in chunks:
         yield chunk if chunk.observed is not None else replace(chunk, observed=np.full_like(chunk.words, 15))
+
+
+class TestSeveralFiles:
+    """A folder or a pattern is one table."""
+
+    @pytest.fixture
+    def parts(self, tmp_path):
+        rows = np.random.default_rng(0).random((60, 3)) < 0.3
+        for day, part in enumerate(np.split(rows, 3)):
+            place = tmp_path / "days" / f"day={day}"
+            place.mkdir(parents=True)
+            polars.DataFrame(part, schema=["a", "b", "c"], orient="row").write_parquet(place / "part.parquet")
+        (tmp_path / "days" / "_SUCCESS").write_text("")
+        (tmp_path / "days" / ".hidden.csv").write_text("x\n1\n")
+        return tmp_path / "days", rows
+
+    def test_a_folder_is_the_table_of_its_files_and_keys_are_no_sensors(self, parts):
+        folder, rows = parts
+        assert PatternCounts.of(folder) == PatternCounts.of(rows, sensors=["a", "b", "c"])
+        assert np.array_equal(Rows.of(folder).words, Rows.of(rows).words)
+
+    def test_a_pattern_is_the_table_of_what_it_matches(self, parts):
+        folder, rows = parts
+        assert PatternCounts.of(f"{folder}/day=[01]/*.parquet") == PatternCounts.of(rows[:40], sensors=["a", "b", "c"])
+        refused(f"{folder}/*.csv", "there is no table in")
+
+    def test_a_file_whose_name_looks_like_a_pattern_is_that_file(self, tmp_path):
+        path = tmp_path / "week[1].csv"
+        path.write_text("a\n1\n0\n")
+        assert PatternCounts.of(path).n_samples == 2
+
+    def test_files_of_other_columns_are_refused(self, parts):
+        folder, _ = parts
+        (folder / "zz.csv").write_text("a,b\n0,1\n")
+        refused(folder, "part.parquet and .*zz.csv have different columns")
+
+    def test_trouble_names_the_file(self, parts):
+        folder, _ = parts
+        (folder / "day=2" / "zz.csv").write_text("a,b,c\n0,1,7\n")
+        refused(folder, "zz.csv: line 2, column 'c' holds 7")

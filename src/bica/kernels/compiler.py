@@ -115,7 +115,8 @@ class Kernel(CPUDispatcher):
 def _usual(kind: Any) -> Any:
     """The type under which an argument is passed on: a constant as any other value, a short integer as a long one."""
     kind = types.unliteral(kind)
-    return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
+    is_signed = isinstance(kind, types.Integer) and kind in types.signed_domain
+    return types.int64 if is_signed else kind
 
 
 @contextmanager
@@ -133,7 +134,7 @@ def _no_collection() -> Iterator[None]:
 
 def is_switched_off() -> bool:
     """Whether kernels shall run as plain Python, which a debugger can step through (``NUMBA_DISABLE_JIT=1``)."""
-    return bool(config.DISABLE_JIT)
+    return bool(getattr(config, "DISABLE_JIT"))  # noqa: B009 (numba adds it when it is loaded)
 
 
 def before_compiling(announce: Callable[[], None]) -> None:

@@ -133,9 +133,8 @@ def show_model(screen: Console, document: ModelDocument, *, full: bool = False, 
         noise = noise_words(document.false_alarm, document.miss)
         screen.print(Text(f"noise: {noise}{noise_interval(document.fitted)}"))
     screen.print(Text(harmless(fitted_words(document.fitted, nouns))))
-    other = _entry(document.fitted, "diagnostics", "other_edges", "sentence")
-    if isinstance(other, str):
-        screen.print(Text(harmless(other)))
+    for sentence in edge_words(document.fitted):
+        screen.print(Text(harmless(sentence)))
     order = order_words(document.fitted)
     if order:
         screen.print(Text(harmless(order)))
@@ -286,6 +285,18 @@ def _rate_words(rate: Rate) -> str:
     if isinstance(rate, tuple):
         return f"at rates from {number(min(rate))} to {number(max(rate))}"
     return f"at rate {number(rate)}"
+
+
+def edge_words(fitted: Mapping[str, Any]) -> list[str]:
+    """What is to be said of families of sources, and what the other kind of edges would have said.
+
+    >>> edge_words({"diagnostics": {"other_edges": {"sentence": "with lossy edges: 2 sources"}}})
+    ['with lossy edges: 2 sources']
+    """
+    families = _entry(fitted, "diagnostics", "families")
+    entries = [*(families if isinstance(families, list) else []), _entry(fitted, "diagnostics", "other_edges")]
+    found = [_entry(entry, "sentence") for entry in entries]
+    return [sentence for sentence in found if isinstance(sentence, str)]
 
 
 def order_words(fitted: Mapping[str, Any]) -> str:
