@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from bica import BICA
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning, SettingError
-from bica.estimate.edges import looks_lossy
 from bica.estimate.lattice import Cells
-from bica.estimate.likelihood import Likelihood
+from bica.estimate.likelihood import Likelihood, looks_lossy
 from bica.estimate.lossy.families import expected_surface, families_of, with_families
 from bica.estimate.lossy.learn import fit_of, lossy_task
 from bica.estimate.lossy.surface import LAST_PACE, LossyPoint, LossySurface, pinned, with_sure_pairs

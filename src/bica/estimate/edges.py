@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.errors import SettingError
 from bica.estimate.lattice import lowest_rate
 from bica.estimate.noise import FAR, has_splinters
 from bica.estimate.search import SourceSearch
-from bica.estimate.settings import Settings, Varying
+from bica.estimate.settings import Varying
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -75,28 +74,6 @@ class LossyFit:
     families: tuple[Family, ...] = ()  # sources that stand for several
 
 
-def edges_to_learn(settings: Settings) -> str:
-    """The edges that were asked for: "sure", "lossy", or "auto" where both may be compared.
-
-    Misses and lossy edges explain nearly the same, so they are never estimated together: where the noise was given or a
-    kind of it asked for, "auto" means sure edges.
-    """
-    given = [source for source in settings.known if source.reach is not None]
-    if given and settings.edges == "sure":
-        raise SettingError("a known source has a reach, but the edges are to be sure; leave out one of them")
-    if settings.edges == "sure":
-        return "sure"
-    plain = settings.noise == "auto" and settings.prior is None
-    if plain:
-        return "lossy" if given else settings.edges
-    if settings.edges == "lossy" or given:
-        raise SettingError(
-            "lossy edges come with a false-alarm rate of every sensor and with no prior; leave out the noise and the "
-            "prior, or ask for sure edges"
-        )
-    return "sure"
-
-
 @dataclass(frozen=True, eq=False)
 class LossyRival:
     """The answer with lossy edges to a table, learned when it is first asked for."""
@@ -119,12 +96,7 @@ class LossyRival:
         return self.score() > self._sure_score(point.log_likelihood, sizes, n_noise) + FAR
 
     def chosen(self, sure: Fit) -> Fit:
-        """The better of both fits, with the other's answer among its diagnostics.
-
-        Where no source is another one less one sensor, as splinters of lossy sources are, sure edges stay.
-        """
-        if sure.diagnostics.get("interrupted") or not looks_lossy(sure.model.mixing[self.table.places]):
-            return sure
+        """The better of both fits, with the other's answer among its diagnostics."""
         ahead = self.score() - self.score_of(sure)
         if self.found.interrupted or ahead <= 0:
             return _noted(sure, "sure", self.found.probability.size, self.found.log_likelihood, -ahead)
@@ -172,19 +144,6 @@ class LossyRival:
 def half_log(n_rows: Any) -> Any:
     """What a number costs that so many rows are about."""
     return 0.5 * np.log(np.maximum(n_rows, 2.0))
-
-
-def looks_lossy(mixing: NDArray[np.bool_]) -> bool:
-    """Whether some source of two sensors or more is another one less one sensor.
-
-    >>> looks_lossy(np.array([[1, 1, 0], [1, 1, 0], [1, 0, 1]], dtype=bool))
-    True
-    >>> looks_lossy(np.array([[1, 0], [1, 1], [0, 1]], dtype=bool))
-    False
-    """
-    columns = mixing.astype(np.int64)
-    sizes, shared = columns.sum(axis=0), columns.T @ columns
-    return bool(((shared == sizes) & (sizes >= 2) & (sizes[:, None] == sizes + 1)).any())
 
 
 def lossy_as_fit(table: Varying, found: LossyFit) -> Fit:
