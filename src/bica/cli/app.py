@@ -112,6 +112,10 @@ COMMANDS = {
         "bica.cli.commands.explain",
         "Explain one observation: the likeliest sets of active sources of MODEL behind it.",
     ),
+    "watch": (
+        "bica.cli.commands.watch",
+        "Watch rows as they arrive: which sources of MODEL switch, and when the world changed.",
+    ),
     "simulate": ("bica.cli.commands.simulate", "Make a table of zeros and ones whose sources are known."),
     "score": ("bica.cli.commands.score", "Measure how far MODEL is from TRUTH, another model file."),
     "compare": (
