@@ -36,7 +36,12 @@ TABLE = re.compile(r"^Table: `\$BICA_DATA/(\S+)`, (.*?)$\n\n", re.MULTILINE | re
 
 def pages() -> list[Path]:
     """All pages that are performed."""
-    return [DOCS / "commands.md", DOCS / "report.md", *sorted((DOCS / "examples").glob("*.md"))]
+    return [
+        DOCS / "commands.md",
+        DOCS / "report.md",
+        DOCS / "lossy-edges.md",
+        *sorted((DOCS / "examples").glob("*.md")),
+    ]
 
 
 def performed(page: str) -> str:

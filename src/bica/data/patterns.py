@@ -10,7 +10,8 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING, WEIGHT_LIMIT, Binarize, Chunk, Reading, checked_names, rows_a_chunk
+from bica.data.chunks import MISSING, Chunk, rows_a_chunk
+from bica.data.columns import WEIGHT_LIMIT, Binarize, Reading, checked_names
 from bica.data.tables import open_table
 from bica.data.writers import write_counts
 from bica.errors import DataError, LimitError

@@ -18,7 +18,8 @@ import duckdb
 import narwhals as nw
 from narwhals.exceptions import DuplicateError
 
-from bica.data.chunks import Binarize, Chunk, Columns, Options, Reading, Table
+from bica.data.chunks import Chunk, Table
+from bica.data.columns import Binarize, ColumnLook, Columns, Options, Reading, looks_of
 from bica.data.readers.arrays import ArrayTable, SparseTable, matrix_table, table_of_matrix
 from bica.data.readers.csv import CsvParser, layout_of
 from bica.data.readers.engine import (
@@ -33,7 +34,6 @@ from bica.data.readers.engine import (
 from bica.data.readers.frames import FrameTable, LazyTable, check_lazy_types, looks_of_frame, looks_of_schema
 from bica.data.readers.json import JsonParser, keys_of, looks_of_keys
 from bica.data.readers.relations import ParquetFile, ParquetTable, Relation, RelationTable, relation_table
-from bica.data.roles import ColumnLook, looks_of
 from bica.errors import BicaError, ColumnWarning, DataError, LimitError, OutputError
 from bica.output import begin_passing, end_passing
 

@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.errors import SettingError
 from bica.estimate.lattice import lowest_rate
-from bica.estimate.noise import FAR, has_splinters
+from bica.estimate.noise import FAR, PER_SENSOR, has_splinters
 from bica.estimate.search import SourceSearch
-from bica.estimate.settings import Settings, Varying
+from bica.estimate.settings import Varying
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from bica.text import counted, folded
 
 NAMED = 6  # sensors of a family that are named
+MOST_SHARED = 2  # unknown rates of noise that all sensors share; where there are more, each sensor has its own
 LEAST_SENSORS = 3  # that tell a lossy edge from a rare source
 
 
@@ -75,28 +75,6 @@ class LossyFit:
     families: tuple[Family, ...] = ()  # sources that stand for several
 
 
-def edges_to_learn(settings: Settings) -> str:
-    """The edges that were asked for: "sure", "lossy", or "auto" where both may be compared.
-
-    Misses and lossy edges explain nearly the same, so they are never estimated together: where the noise was given or a
-    kind of it asked for, "auto" means sure edges; so it does where the number of sources was given.
-    """
-    given = [source for source in settings.known if source.reach is not None]
-    if given and settings.edges == "sure":
-        raise SettingError("a known source has a reach, but the edges are to be sure; leave out one of them")
-    if settings.edges == "sure":
-        return "sure"
-    plain = settings.noise == "auto" and settings.prior is None and settings.n_sources is None
-    if plain:
-        return "lossy" if given else settings.edges
-    if settings.edges == "lossy" or given:
-        raise SettingError(
-            "lossy edges come with a false-alarm rate of every sensor, with no prior, and with as many sources as the "
-            "rows tell of; leave out the noise, the prior and the number, or ask for sure edges"
-        )
-    return "sure"
-
-
 @dataclass(frozen=True, eq=False)
 class LossyRival:
     """The answer with lossy edges to a table, learned when it is first asked for."""
@@ -114,17 +92,14 @@ class LossyRival:
         """Whether a search with sure edges, in the middle of many splinters, is so far behind that it may stop."""
         if not has_splinters(search):
             return False
-        point, n_noise = search.best.fit.point, search.surface.noise.n_unknown
+        point, noise = search.best.fit.point, search.surface.noise
         sizes = np.bitwise_count(point.sources.view(np.uint64))
-        return self.score() > self._sure_score(point.log_likelihood, sizes, n_noise) + FAR
+        false_alarms = noise.rates(point.noise)[0] if noise.n_unknown > MOST_SHARED else np.empty(0)
+        behind = self._sure_score(point.log_likelihood, sizes, noise.n_unknown, false_alarms)
+        return self.score() > behind + FAR
 
     def chosen(self, sure: Fit) -> Fit:
-        """The better of both fits, with the other's answer among its diagnostics.
-
-        Where no source is another one less one sensor, as splinters of lossy sources are, sure edges stay.
-        """
-        if sure.diagnostics.get("interrupted") or not looks_lossy(sure.model.mixing[self.table.places]):
-            return sure
+        """The better of both fits, with the other's answer among its diagnostics."""
         ahead = self.score() - self.score_of(sure)
         if self.found.interrupted or ahead <= 0:
             return _noted(sure, "sure", self.found.probability.size, self.found.log_likelihood, -ahead)
@@ -137,14 +112,19 @@ class LossyRival:
         return replace(found, diagnostics={**found.diagnostics, "log_likelihood_of_pieces": height})
 
     def score_of(self, sure: Fit) -> float:
-        """The penalised likelihood of a fit with sure edges: the choice of sensors, sources and rates of noise."""
-        sizes = sure.model.mixing[self.table.places].sum(axis=0)
-        n_noise = int(sure.diagnostics["noise"].get("n_unknown", 1))
+        """The penalised likelihood of a fit with sure edges: what the choice of sensors and every number costs."""
+        sizes, noise = sure.model.mixing[self.table.places].sum(axis=0), sure.diagnostics["noise"]
+        false_alarms = np.array(noise["false_alarm"]["rate"] if noise.get("kind") == PER_SENSOR.name else ())
         height = -np.inf if sure.log_likelihood is None else sure.log_likelihood
-        return self._sure_score(height, sizes[sizes > 0], n_noise)
+        return self._sure_score(height, sizes[sizes > 0], int(noise.get("n_unknown", 1)), false_alarms)
 
-    def _sure_score(self, log_likelihood: float, sizes: NDArray[Any], n_noise: int) -> float:
-        return log_likelihood - self._choices(sizes) - (sizes.size + n_noise) * float(half_log(self._n_rows))
+    def _sure_score(
+        self, log_likelihood: float, sizes: NDArray[Any], n_noise: int, false_alarms: NDArray[np.float64]
+    ) -> float:
+        """False alarms at rates of every sensor cost what leaks do, all other rates of noise half a log of all rows."""
+        n_numbers = sizes.size + n_noise - false_alarms.size
+        cost = n_numbers * half_log(self._n_rows) + half_log(self._n_rows * false_alarms).sum()
+        return float(log_likelihood - self._choices(sizes) - cost)
 
     def score(self) -> float:
         """The same for lossy edges. Every number costs half a log of the rows that it is about.
@@ -172,19 +152,6 @@ class LossyRival:
 def half_log(n_rows: Any) -> Any:
     """What a number costs that so many rows are about."""
     return 0.5 * np.log(np.maximum(n_rows, 2.0))
-
-
-def looks_lossy(mixing: NDArray[np.bool_]) -> bool:
-    """Whether some source of two sensors or more is another one less one sensor.
-
-    >>> looks_lossy(np.array([[1, 1, 0], [1, 1, 0], [1, 0, 1]], dtype=bool))
-    True
-    >>> looks_lossy(np.array([[1, 0], [1, 1], [0, 1]], dtype=bool))
-    False
-    """
-    columns = mixing.astype(np.int64)
-    sizes, shared = columns.sum(axis=0), columns.T @ columns
-    return bool(((shared == sizes) & (sizes >= 2) & (sizes[:, None] == sizes + 1)).any())
 
 
 def lossy_as_fit(table: Varying, found: LossyFit) -> Fit:

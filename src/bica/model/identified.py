@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 
-from bica.model.files import ModelDocument, Rate, SourceEntry, probability_interval
+from bica.model.files import ModelDocument, Rate, SourceEntry, rate_interval
 from bica.text import folded
 
 ALL_SUBSETS = 9  # sensors up to which all sets of a source are listed; of wider ones, pairs and triples are far enough
@@ -274,7 +274,7 @@ def leak_words(document: ModelDocument, at_most: int = LEAKS_NAMED) -> str:
     shown: list[str] = []
     for i in order[:at_most]:
         error = errors[i]
-        ends = None if error is None else probability_interval(leaks[i], error)
+        ends = None if error is None else rate_interval(leaks[i], error)
         shown.append(f"{document.sensors[i]} in {_with_interval(leaks[i], ends)}{'' if shown else f' of the {rows}'}")
     if not leaks or not any(leaks):
         return f"no {document.nouns.sensor[0]} is ever on by itself"

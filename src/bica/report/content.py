@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import Binarize
+from bica.data.columns import Binarize
 from bica.diagnose.verdicts import Diagnosis
 from bica.errors import SettingError
 from bica.model.files import Rate

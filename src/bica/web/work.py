@@ -18,9 +18,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from bica.data.chunks import Columns
+from bica.data.columns import ColumnLook, Columns
 from bica.data.patterns import PatternCounts
-from bica.data.roles import ColumnLook
 from bica.data.rows import Rows
 from bica.data.tables import looks_in, open_table
 from bica.data.writers import activity_file

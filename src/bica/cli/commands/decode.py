@@ -11,7 +11,7 @@ from bica.cli.options import force_option, json_option, output_option, table_opt
 
 if TYPE_CHECKING:
     from bica.cli.screens.decoding import Summary
-    from bica.data.chunks import Columns
+    from bica.data.columns import Columns
     from bica.data.rows import Rows
     from bica.invert.decode import Decoded
     from bica.invert.solvers import Solver

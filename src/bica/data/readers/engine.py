@@ -17,7 +17,8 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import GROUPED_SENSORS, Chunk, Columns, checked_weights, chunk_of_values, rows_a_chunk
+from bica.data.chunks import GROUPED_SENSORS, Chunk, chunk_of_values, rows_a_chunk
+from bica.data.columns import Columns, checked_weights
 from bica.errors import DataError, RowError
 from bica.output import interruption, temporary_folder
 

@@ -18,17 +18,14 @@ from bica.data.chunks import (
     MISSING,
     STRANGE,
     Chunk,
-    Columns,
-    Options,
     Table,
     cells_of,
-    checked_weights,
     chunk_of_cells,
     rows_a_chunk,
     strange_value,
 )
+from bica.data.columns import ID_NAME, SAMPLE, TIME_NAME, ColumnLook, Columns, Options, checked_weights, looks_of
 from bica.data.readers.engine import COUNTS_MARK, Row, batches_of_query, connection, ctrl_c_passing, path_literal, plain
-from bica.data.roles import ID_NAME, SAMPLE, TIME_NAME, ColumnLook, looks_of
 from bica.errors import DataError
 from bica.text import brief
 
