@@ -112,6 +112,10 @@ COMMANDS = {
         "bica.cli.commands.decode",
         "Explain one observation: the likeliest sets of active sources of MODEL behind it.",
     ),
+    "watch": (
+        "bica.cli.commands.watch",
+        "Watch rows as they arrive: which sources of MODEL switch, and when the world changed.",
+    ),
     "simulate": ("bica.cli.commands.simulate", "Make a table of zeros and ones whose sources are known."),
     "score": ("bica.cli.commands.compare", "Measure how far MODEL is from TRUTH, another model file."),
     "compare": (
@@ -122,6 +126,7 @@ COMMANDS = {
     "export": ("bica.cli.commands.show", "Write MODEL as a graph or a list for other programs."),
     "monitor": ("bica.cli.commands.monitor", "Choose the channel that each sniffer should watch."),
     "spectrum": ("bica.cli.commands.spectrum", "Separate the users of a radio spectrum by what monitors report."),
+    "warmup": ("bica.cli.commands.warmup", "Compile ahead what fits, decodes and reports need, once on each machine."),
 }
 
 
