@@ -732,3 +732,27 @@ def test_a_method_that_cannot_be_told_the_number_of_sources_refuses_it():
 def test_the_number_of_sources_may_be_known(n_sources):
     rows = [[0, 0, 0]] * 30 + [[1, 1, 0]] * 20 + [[0, 1, 1]] * 10 + [[1, 1, 1]] * 5 + [[0, 0, 1]] * 3
     assert BICA(n_sources=n_sources).fit(rows).n_sources_ == n_sources
+
+
+class TestLossyModels:
+    MODEL = OrMixture(
+        [[1, 0], [1, 1], [1, 1], [0, 1]], [0.2, 0.4], Noise(0.01), [[0.9, 0], [0.5, 1], [0.7, 0.6], [0, 0.8]]
+    )
+    ROWS = MODEL.sample(300, np.random.default_rng(0))
+
+    def test_everything_that_needs_no_learning_works(self):
+        bica = BICA.from_model(self.MODEL)
+        assert bica.transform(self.ROWS).shape == (300, 2)
+        np.testing.assert_allclose(
+            bica.score_samples(self.ROWS),
+            np.log(self.MODEL.pattern_probability()[self.ROWS @ [1, 2, 4, 8]]),
+            atol=1e-12,
+        )
+        assert bica.posterior(self.ROWS).shape == (300, 2)
+        assert bica.explain(self.ROWS[0]).probability.sum() == pytest.approx(1)
+        assert bica.sample(5).shape == (5, 4)
+        assert np.array_equal(bica.reach_, self.MODEL.reach.T)
+
+    def test_in_time_too(self):
+        found = BICA.from_model(self.MODEL, temporal=10.0).transform(self.ROWS)
+        assert (found[1:] != found[:-1]).mean() < (self.ROWS[1:] != self.ROWS[:-1]).mean()

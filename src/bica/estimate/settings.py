@@ -169,8 +169,8 @@ class Settings:
             return "lossy" if given else self.edges
         if self.edges == "lossy" or given:
             raise SettingError(
-                "lossy edges come with a false-alarm rate of every sensor, with no prior and no given number of sources; "
-                "leave out the noise, the prior and the number, or ask for sure edges"
+                "lossy edges come with a false-alarm rate of every sensor, without a prior or a number of sources; "
+                "leave these out, and the noise, or ask for sure edges"
             )
         return "sure"
 
