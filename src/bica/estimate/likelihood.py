@@ -9,7 +9,6 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
@@ -74,9 +73,7 @@ class Likelihood(Settings):
         if edges == "sure" or table.data.n_sensors < LEAST_SENSORS or n_fillings > LOSSY_CELLS:
             return fit_on_lattice(table, self)
         sure = fit_on_lattice(table, self, is_beaten=rival.leads)
-        if sure.diagnostics.get("interrupted") or not looks_lossy(sure.model.mixing[table.places]):
-            return sure
-        return rival.chosen(sure)
+        return rival.chosen(sure) if looks_lossy(sure) else sure
 
     def fit_in_order(self, rows: Rows, rng: np.random.Generator) -> Fit:
         """Learn from rows that are consecutive slots: without their order first, then with it.
@@ -206,17 +203,24 @@ def _duration(seconds: float) -> str:
 LOSSY_CELLS = 2**20  # the same for lossy edges, where each is read once per edge and step
 
 
-def looks_lossy(mixing: NDArray[np.bool_]) -> bool:
-    """Whether some source of two sensors or more is another one less one sensor, as splinters of lossy sources are.
+def looks_lossy(sure: Fit) -> bool:
+    """Whether lossy edges are worth a fit: one flip rate is not enough, or most sources are splinters.
 
-    >>> looks_lossy(np.array([[1, 1, 0], [1, 1, 0], [1, 0, 1]], dtype=bool))
+    A lossy source falls into sources that are others less one sensor; elsewhere they are a third at most.
+
+    >>> from bica import OrMixture
+    >>> noise = {"noise": {"flip_rate": 0.01}}
+    >>> looks_lossy(Fit(OrMixture([[1, 1, 0], [1, 1, 1], [1, 0, 1]], [0.1] * 3), diagnostics=noise))
     True
-    >>> looks_lossy(np.array([[1, 0], [1, 1], [0, 1]], dtype=bool))
+    >>> looks_lossy(Fit(OrMixture([[1, 0], [1, 1], [0, 1]], [0.1] * 2), diagnostics=noise))
     False
     """
-    columns = mixing.astype(np.int64)
+    if "interrupted" in sure.diagnostics:
+        return False
+    columns = sure.model.mixing.astype(np.int64)
     sizes, shared = columns.sum(axis=0), columns.T @ columns
-    return bool(((shared == sizes) & (sizes >= 2) & (sizes[:, None] == sizes + 1)).any())
+    less_one = (shared == sizes) & (sizes >= 2) & (sizes[:, None] == sizes + 1)
+    return "flip_rate" not in sure.diagnostics["noise"] or bool(2 * less_one.any(axis=0).sum() >= sizes.size > 0)
 
 
 LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together
