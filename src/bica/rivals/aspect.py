@@ -13,8 +13,8 @@ from bica.model.fit import Fit
 from bica.rivals.counted import Attempt, NoiseSetting, check_noise, fit_best_start, nothing_found, required_n_sources
 
 # A cell of row t and sensor i shows 1 with probability mu_ti = sum_k s_tk a_ki: it takes aspect k with probability
-# s_tk, which then shows 1 with probability a_ki. Which aspect a cell took is hidden; expectation and maximisation over it,
-# with the ones and zeros of the table over what explains them, r = x / mu and z = (1 - x) / (1 - mu), give
+# s_tk, which then shows 1 with probability a_ki. Which aspect a cell took is hidden; expectation and maximisation over
+# it, with the ones and zeros of the table over what explains them, r = x / mu and z = (1 - x) / (1 - mu), give
 #
 #     s_tk <- s_tk / m  sum_i (r_ti a_ki + z_ti (1 - a_ki)),      a_ki <- a N1 / (a N1 + (1 - a) N0),
 #     N1_ki = sum_t s_tk r_ti,  N0_ki = sum_t s_tk z_ti
