@@ -36,7 +36,11 @@
   const when = (time) => (time ? new Date(time).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" }) : "");
   const VERDICTS = { fits: "fits", "too few rows": "too few rows to tell", doubtful: "with care", misfit: "contradicted", open: "open" };
   const verdictMark = (verdict, interrupted) => make("span", { class: `state ${verdict.replaceAll(" ", "-")}` }, make("span", { class: "dot", "aria-hidden": "true" }), interrupted ? "stopped early" : VERDICTS[verdict] ?? "not judged");
-  const goHome = () => place("contents").parentElement.querySelector(".brand").replaceChildren(make("a", { href: "/", "aria-label": "bica, start page" }, ...place("contents").parentElement.querySelector(".brand").childNodes));
+  function goHome() {
+    const brand = document.querySelector(".brand");
+    brand.removeAttribute("aria-hidden");
+    brand.replaceChildren(make("a", { href: "/", "aria-label": "bica, start page" }, ...brand.childNodes));
+  }
 
   // ---- a job: how far it is, and a button to stop it --------------------------------------------------------------------
   const panel = make("div", { class: "job", id: "job", hidden: true });
