@@ -7,9 +7,13 @@ a filter among 1000 sources; then 200 clients at once for a minute, with garbage
 import argparse
 import resource
 import shutil
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bica import Noise, OrMixture
 from bica.model.fit import Fit
