@@ -330,8 +330,12 @@
     const number = ++asked;
     const on = [], unknown = [];
     cells.forEach((cell, i) => { if (cell === 1) on.push(i); if (cell === 2) unknown.push(i); });
+    const slow = setTimeout(() => { place("answer-note").textContent = "Computing …"; }, 400);
     const told = await trying(tell, () => send(`/api/fits/${identity}/explain`, { on, unknown }));
-    if (told && number === asked) writeAnswer(told, on.length);
+    clearTimeout(slow);
+    if (number !== asked) return;
+    place("answer-note").textContent = "";
+    if (told) writeAnswer(told);
   }
   function share(label, p) {
     const bar = make("i");
@@ -339,7 +343,7 @@
     return make("div", { class: "share" }, make("div", { class: "what" }, label), make("div", { class: "gauge", "aria-hidden": "true" }, bar), make("div", { class: "num" }, percent(p)));
   }
   const sourceChip = (j) => make("button", { type: "button", class: "chip", onclick: () => look("source", j, true) }, named(sources[j].name));
-  function writeAnswer(told, n) {
+  function writeAnswer(told) {
     if (!told.explanations.length) { answerHome.replaceChildren(make("p", { class: "note" }, `No set of ${words.source[1]} produces this.`)); return; }
     const likely = told.posterior.filter(({ p }) => p >= 0.005).slice(0, 12);
     answerHome.replaceChildren(
@@ -354,7 +358,7 @@
     answerHome = make("div", { class: "two", id: "answer" });
     const search = make("input", { type: "search", id: "toggle-search", oninput: writeToggles });
     section("explain", "Explain", `Switch ${words.sensor[1]} on and see which ${words.source[1]} are behind them. A second click says that one was not observed, a third switches it off.${data.rows ? ` Or choose one of the ${words.row[1]} below.` : ""}`,
-      make("div", { class: "tools" }, make("label", { hidden: sensors.length <= 30 }, `Search ${words.sensor[1]}`, search), make("button", { type: "button", id: "all-off", onclick: () => { cells.fill(0); writeToggles(); explainSoon(); } }, "All off")), toggleHome, answerHome);
+      make("div", { class: "tools" }, make("label", { hidden: sensors.length <= 30 }, `Search ${words.sensor[1]}`, search), make("button", { type: "button", id: "all-off", onclick: () => { cells.fill(0); writeToggles(); explainSoon(); } }, "All off")), toggleHome, make("p", { class: "count", id: "answer-note" }), answerHome);
     writeToggles();
     explain();
   }
