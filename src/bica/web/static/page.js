@@ -59,7 +59,7 @@
       began = true;
       panel.hidden = false;
       title.textContent = big(job.title);
-      what.textContent = job.stopping ? "Stopping, keeping the best so far …" : job.state === "waiting" ? "Waiting for other jobs …" : big(job.total ? `${job.what}: ${count(job.done)} of ${count(job.total)}` : job.done ? `${job.what}: ${count(job.done)}` : `${job.what} …`);
+      what.textContent = job.stopping ? "Stopping, keeping the best so far …" : job.state === "waiting" ? "Waiting for other jobs …" : big(job.total ? `${job.what}: ${count(job.done)} of ${job.what.startsWith("compiling") ? "about " : ""}${count(job.total)}` : job.done ? `${job.what}: ${count(job.done)}` : `${job.what} …`);
       if (job.total) bar.value = job.done / job.total; else bar.removeAttribute("value");
       stopButton.textContent = job.stopping ? "End it at once, keep nothing" : job.kind === "fit" ? "Stop, keep the best so far" : "Stop";
       seconds.textContent = `${Math.round(job.seconds)} s`;
@@ -220,6 +220,7 @@
   function learnSection(entry, reading, tell, finished) {
     const temporal = make("input", { type: "checkbox", id: "temporal" });
     const noise = make("select", { id: "noise" }, [["auto", "as the rows suggest"], ["estimate", "one flip rate for all"], ["two-rates", "misses and false alarms"], ["per-sensor", "rates of every sensor"]].map(([value, title]) => make("option", { value }, title)));
+    const edges = make("select", { id: "edges" }, [["auto", "as the rows suggest"], ["sure", "always switch their sensors on"], ["lossy", "fail now and then"]].map(([value, title]) => make("option", { value }, title)));
     const words_ = ["sensors", "sources", "rows"].map((key) => make("input", { type: "text", id: `${key}-are`, placeholder: { sensors: "sensors, or: symptoms", sources: "sources, or: diseases", rows: "rows, or: patients" }[key] }));
     const title = make("input", { type: "text", id: "title", placeholder: entry.name, maxlength: 100 });
     const learn = make("button", { type: "submit", class: "main", id: "learn" }, "Learn the sources");
@@ -227,12 +228,12 @@
       event.preventDefault();
       const given = Object.fromEntries(["sensors", "sources", "rows"].map((key, k) => [key, words_[k].value.trim()]).filter(([, word]) => word));
       scrollTo({ top: 0 });
-      begin({ kind: "fit", table: identity, reading: reading(), settings: { temporal: temporal.checked, noise: noise.value, words: given, title: title.value.trim() } }, tell, finished);
+      begin({ kind: "fit", table: identity, reading: reading(), settings: { temporal: temporal.checked, noise: noise.value, edges: edges.value, words: given, title: title.value.trim() } }, tell, finished);
     };
     const form = make("form", { onsubmit: go },
       make("label", { class: "tick" }, temporal, "The rows follow each other in time; learn from their order, too"),
-      make("details", { class: "more" }, make("summary", {}, "Noise, your own words, a title"),
-        make("div", { class: "grid" }, field("Noise", noise), field("Sensors are", words_[0]), field("Sources are", words_[1]), field("Rows are", words_[2]), field("Title of the fit", title))),
+      make("details", { class: "more" }, make("summary", {}, "Noise, edges, your own words, a title"),
+        make("div", { class: "grid" }, field("Noise", noise), field("Edges", edges), field("Sensors are", words_[0]), field("Sources are", words_[1]), field("Rows are", words_[2]), field("Title of the fit", title))),
       learn);
     section("learn", "Learn", "The number of sources and the noise are found by themselves. It can be stopped at any time, and keeps the best so far.", form);
     return form;
