@@ -126,7 +126,12 @@ class Likelihood(Settings):
         all go by the numbers of the columns.
         """
         order = own_order(data)
-        fit = self._fit_from_blocks(Varying.of(data.project(order.tolist()), self.known, self.forbidden), rng)
+        ordered = self
+        if isinstance(self.noise, Noise):
+            self.noise.rates(data.n_sensors)  # which refuses rates of other sensors
+            ordered = replace(self, noise=self.noise.of_sensors(order))
+        table = Varying.of(data.project(order.tolist()), self.known, self.forbidden)
+        fit = ordered._fit_from_blocks(table, rng)
         return replace(fit, model=fit.model.of_sensors(np.argsort(order)))
 
     def _fit_from_blocks(self, table: Varying, rng: np.random.Generator) -> Fit:
