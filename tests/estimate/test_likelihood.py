@@ -255,7 +255,7 @@ def tangled(n_sensors, n_sources, probability, seed):
 @pytest.mark.parametrize("probability", [0.97, 0.99, 0.999])
 @pytest.mark.parametrize("seed", [201, 202])
 def test_sources_that_are_nearly_always_on_do_not_mislead(probability, seed):
-    """The true sources score at most so much more than others as they cost: half a log of the rows, and their choice."""
+    """The true sources score at most as much more as they cost: half a log of the rows, and their choice."""
     truth = tangled(10, 10, probability, seed)
     data = drawn(truth, 4000, seed)
     most = sum(0.5 * np.log(4000) + np.log(252) for _ in range(10))
