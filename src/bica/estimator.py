@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bica.data.chunks import Binarize, numbered
+from bica.data.columns import Binarize, numbered
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows, are_names, refuse_other_columns
 from bica.errors import BicaWarning, DataError, InfeasibleError, MisfitWarning, SettingError

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from bica.data.chunks import Binarize, Reading
+from bica.data.columns import Binarize, Reading
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.diagnose.verdicts import Diagnosis

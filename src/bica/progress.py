@@ -18,15 +18,20 @@ from bica.errors import SettingError
 Item = TypeVar("Item")
 Listener = Callable[[str, int, int | None], None]  # what is being done, how many steps are done, of how many
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+_listeners: list[Listener] = []  # of all threads
+COMPILING = "compiling, once"  # the report of kernels that the first run after an install compiles
+WAIT = f"{COMPILING}: the first run after an install takes some seconds longer"
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
     """Send the reports of everything that runs inside to ``listener``."""
     token = _listener.set(listener)
+    _listeners.append(listener)
     try:
         yield
     finally:
+        _listeners.remove(listener)
         _listener.reset(token)
 
 
@@ -35,6 +40,17 @@ def report(what: str, done: int, total: int | None) -> None:
     listener = _listener.get()
     if listener is not None:
         listener(what, done, total)
+
+
+def report_anywhere(what: str, done: int, total: int | None) -> bool:
+    """Report to the latest listener of any thread, and return whether there is one.
+
+    For what concerns the whole process: threads that share a work have no listener of their own.
+    """
+    listener = _listener.get() or (_listeners[-1] if _listeners else None)
+    if listener is not None:
+        listener(what, done, total)
+    return listener is not None
 
 
 def tracked(items: Iterable[Item], what: str, total: int | None = None) -> Iterator[Item]:

@@ -9,7 +9,7 @@ import pytest
 from bica.cli import screens as module
 from bica.cli.screens import waiting
 from bica.kernels import compiled
-from bica.progress import tracked
+from bica.progress import WAIT, in_threads, tracked
 
 
 class Stream(io.StringIO):
@@ -30,7 +30,6 @@ class Stream(io.StringIO):
 @pytest.fixture
 def stream_of(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(compiled, "compiled_before", lambda: True)
 
     def made(*, terminal: bool, patience: float) -> Stream:
         stream = Stream(terminal)
@@ -83,18 +82,24 @@ def test_the_cursor_is_back_after_an_interrupt(stream_of):
     assert stream.getvalue().rindex("\x1b[?25h") > stream.getvalue().rindex("\x1b[?25l")
 
 
-def test_the_first_run_says_that_it_compiles(monkeypatch, capsys):
-    monkeypatch.setattr(compiled, "compiled_before", lambda: False)
+def test_without_a_terminal_the_first_run_says_once_that_it_compiles(capsys):
     with waiting("learning"):
-        pass
+        compiled.announce()
+        compiled.announce()
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err.startswith("compiling, once")
-    assert told.err.count("\n") == 1
+    assert told.err == f"{WAIT}\n"
 
 
-def test_work_without_kernels_does_not(monkeypatch, capsys):
-    monkeypatch.setattr(compiled, "compiled_before", lambda: False)
-    with waiting("drawing", compiles=False):
-        pass
-    assert capsys.readouterr().err == ""
+def test_on_a_terminal_the_bar_counts_the_kernels(stream_of):
+    stream = stream_of(terminal=True, patience=0.0)
+    with waiting("learning"):
+        compiled.announce()
+        stream.wait_for("compiling, once")
+        stream.wait_for(" of about ")
+
+
+def test_a_kernel_that_a_thread_compiles_is_announced(capsys):
+    with waiting("learning"):
+        list(in_threads(lambda _: compiled.announce(), [1, 2], n_jobs=2))
+    assert capsys.readouterr().err == f"{WAIT}\n"

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bica.data.patterns import PatternCounts
-from bica.errors import DataError, LimitError
+from bica.errors import DataError, LimitError, OutputError, SettingError
 from tests.data.strategies import tables
 from tests.reference import slow_patterns
 
@@ -22,6 +22,46 @@ def test_any_number_of_sensors_takes_as_few_words_as_it_can(n_sensors):
     assert counts.patterns.shape[1] == -(-n_sensors // 64)
     assert slow_patterns.table_of(counts) == slow_patterns.count(np.vstack([rows, rows]).astype(int).tolist())
     assert np.array_equal(np.unique(counts.rows(), axis=0), np.unique(rows, axis=0))
+
+
+class TestFilesOfCounts:
+    @settings(max_examples=15, deadline=None)
+    @given(rows=tables(widths=(1, 3, 65)), weights=st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=9, max_size=9))
+    def test_counts_come_back_as_they_were(self, tmp_path_factory, rows, weights):
+        path = tmp_path_factory.mktemp("counts") / "counts.parquet"
+        counts = counted(rows, sample_weight=(weights * len(rows))[: len(rows)])
+        counts.save(path)
+        assert PatternCounts.of(path) == counts
+
+    def test_batches_that_were_counted_apart_merge(self, tmp_path):
+        rows = np.random.default_rng(0).random((90, 4)) < 0.3
+        for number, part in enumerate(np.split(rows, 3)):
+            PatternCounts.of(part).save(tmp_path / f"{number}.parquet")
+        parts = [PatternCounts.of(tmp_path / f"{number}.parquet") for number in range(3)]
+        assert parts[0] + parts[1] + parts[2] == PatternCounts.of(rows)
+
+    def test_other_weights_than_the_counts_may_be_named(self, tmp_path):
+        counts = PatternCounts.of([[0, 1], [1, 1], [0, 1]], sensors=["a", "n"])
+        counts.save(tmp_path / "counts.parquet")
+        assert PatternCounts.of(tmp_path / "counts.parquet", sample_weight="n", drop=["rows counted"]).sensors == ("a",)
+
+    @pytest.mark.parametrize("name", ["counts.csv", "counts"])
+    def test_another_kind_of_file_is_refused(self, tmp_path, name):
+        with pytest.raises(SettingError, match=r"should end in \.parquet"):
+            counted([[0, 1]]).save(tmp_path / name)
+
+    def test_a_sensor_of_the_name_of_the_counts_is_refused(self, tmp_path):
+        with pytest.raises(SettingError, match="names differ in more than case"):
+            counted([[0, 1]], sensors=["a", "Rows counted"]).save(tmp_path / "counts.parquet")
+        assert not list(tmp_path.iterdir())
+
+    def test_nothing_is_overwritten_unasked(self, tmp_path):
+        path = tmp_path / "counts.parquet"
+        counted([[0, 1]]).save(path)
+        with pytest.raises(OutputError, match="exists already"):
+            counted([[1, 1]]).save(path)
+        counted([[1, 1]]).save(path, overwrite=True)
+        assert PatternCounts.of(path) == counted([[1, 1]])
 
 
 class TestMerging:

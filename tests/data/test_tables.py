@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
+import polars
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -7,6 +10,9 @@ import scipy.io
 import scipy.sparse
 
 from bica.data.patterns import PatternCounts
+from bica.data.readers.relations import ParquetTable
+from bica.data.rows import Rows
+from bica.data.tables import open_table
 from bica.errors import ColumnWarning, DataError
 from bica.progress import listening
 from tests.reference import slow_patterns
@@ -25,7 +31,7 @@ class TestNames:
 
     def test_a_folder(self, tmp_path):
         (tmp_path / "folder.csv").mkdir()
-        refused(tmp_path / "folder.csv", "folder.csv is a folder; name a file in it")
+        refused(tmp_path / "folder.csv", "there is no table in .*folder.csv; tables are files such as .csv")
 
     @pytest.mark.parametrize("name", ["table", "table.xlsx", "table.gz", "table.npy.gz", "table.parquet.zst", ".csv"])
     def test_an_unknown_ending(self, tmp_path, name):
@@ -54,6 +60,36 @@ class TestNames:
 
 
 class TestParquet:
+    @pytest.mark.parametrize("cells", [7, 50, 1 << 25])
+    def test_pieces_are_the_rows_that_digits_give(self, tmp_path, monkeypatch, cells):
+        """Arrays and words of digits are two ways to the same rows, in the same order."""
+        monkeypatch.setattr("bica.data.readers.relations.CELLS_A_PIECE", cells)
+        rng, path = np.random.default_rng(0), tmp_path / "table.parquet"
+        frame = polars.DataFrame(
+            {
+                "flag": polars.Series(rng.random(41) < 0.4),
+                "gap": polars.Series([None if x < 0.2 else x < 0.6 for x in rng.random(41)], dtype=polars.Boolean),
+                "whole": polars.Series(rng.integers(0, 2, 41), dtype=polars.Int8),
+                "level": polars.Series(np.where(rng.random(41) < 0.1, np.nan, rng.random(41))),
+                "n": polars.Series(rng.integers(1, 5, 41)),
+                "time": polars.Series([f"2026-01-01 00:{i:02}:00" for i in range(41)]),
+            }
+        )
+        frame.write_parquet(path)
+        given = {"sample_weight": "n", "binarize": {"level": 0.5}, "time": "time"}
+        table = open_table(path, **given)
+        assert isinstance(table, ParquetTable)
+        ours, digits = (PatternCounts.of_chunks(t.chunks(), t.sensors) for t in (table, table.by_digits))
+        assert ours == digits
+        for name in ("words", "observed", "weights"):
+            parts = [
+                np.concatenate([getattr(chunk, name) for chunk in _with_cells(t.chunks())])
+                for t in (table, table.by_digits)
+            ]
+            assert np.array_equal(*parts)
+        labels = [[label for chunk in t.chunks() for label in chunk.labels[0]] for t in (table, table.by_digits)]
+        assert labels[0] == labels[1]
+
     @pytest.fixture
     def path(self, tmp_path):
         return tmp_path / "table.parquet"
@@ -210,3 +246,49 @@ def test_the_shared_tables_are_read(shared_data):
     assert (emea.n_samples, emea.n_sensors, len(emea.weights)) == (35, 3046, 34)
     lora = PatternCounts.of(shared_data / "lora_gateways" / "X.csv")
     assert (lora.n_samples, lora.n_sensors, len(lora.weights)) == (69724, 11, 326)
+
+
+def _with_cells(chunks):
+    """Chunks in which every cell says whether it was observed, also where all were."""
+    for chunk in chunks:
+        yield chunk if chunk.observed is not None else replace(chunk, observed=np.full_like(chunk.words, 15))
+
+
+class TestSeveralFiles:
+    """A folder or a pattern is one table."""
+
+    @pytest.fixture
+    def parts(self, tmp_path):
+        rows = np.random.default_rng(0).random((60, 3)) < 0.3
+        for day, part in enumerate(np.split(rows, 3)):
+            place = tmp_path / "days" / f"day={day}"
+            place.mkdir(parents=True)
+            polars.DataFrame(part, schema=["a", "b", "c"], orient="row").write_parquet(place / "part.parquet")
+        (tmp_path / "days" / "_SUCCESS").write_text("")
+        (tmp_path / "days" / ".hidden.csv").write_text("x\n1\n")
+        return tmp_path / "days", rows
+
+    def test_a_folder_is_the_table_of_its_files_and_keys_are_no_sensors(self, parts):
+        folder, rows = parts
+        assert PatternCounts.of(folder) == PatternCounts.of(rows, sensors=["a", "b", "c"])
+        assert np.array_equal(Rows.of(folder).words, Rows.of(rows).words)
+
+    def test_a_pattern_is_the_table_of_what_it_matches(self, parts):
+        folder, rows = parts
+        assert PatternCounts.of(f"{folder}/day=[01]/*.parquet") == PatternCounts.of(rows[:40], sensors=["a", "b", "c"])
+        refused(f"{folder}/*.csv", "there is no table in")
+
+    def test_a_file_whose_name_looks_like_a_pattern_is_that_file(self, tmp_path):
+        path = tmp_path / "week[1].csv"
+        path.write_text("a\n1\n0\n")
+        assert PatternCounts.of(path).n_samples == 2
+
+    def test_files_of_other_columns_are_refused(self, parts):
+        folder, _ = parts
+        (folder / "zz.csv").write_text("a,b\n0,1\n")
+        refused(folder, "part.parquet and .*zz.csv have different columns")
+
+    def test_trouble_names_the_file(self, parts):
+        folder, _ = parts
+        (folder / "day=2" / "zz.csv").write_text("a,b,c\n0,1,7\n")
+        refused(folder, "zz.csv: line 2, column 'c' holds 7")

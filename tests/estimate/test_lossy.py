@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from bica import BICA
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning, SettingError
-from bica.estimate.edges import looks_lossy
 from bica.estimate.lattice import Cells
-from bica.estimate.likelihood import Likelihood
+from bica.estimate.likelihood import Likelihood, looks_lossy
+from bica.estimate.lossy.families import expected_surface, families_of, with_families
+from bica.estimate.lossy.learn import fit_of, lossy_task
 from bica.estimate.lossy.surface import LAST_PACE, LossyPoint, LossySurface, pinned, with_sure_pairs
-from bica.estimate.settings import KnownSource
+from bica.estimate.settings import KnownSource, Varying
 from bica.kernels.lattice.lossy import silence_table
 from bica.model.fit import Fit
 from bica.model.noise import Noise
@@ -197,11 +198,11 @@ def test_auto_finds_lossy_edges_where_there_are_some():
 
 @pytest.mark.parametrize("flip_rate", [0.0, 0.02, 0.1])
 def test_auto_leaves_tables_with_sure_edges_as_they_are(flip_rate):
-    nested = [[1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 1, 1], [0, 0, 1, 0], [0, 0, 0, 1]]
+    nested = [[1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
     truth = OrMixture(nested, [0.2, 0.1, 0.15, 0.3], Noise.flips(flip_rate))
     data = PatternCounts.of(truth.sample(2000, np.random.default_rng(4)))
     sure, auto = learned(data, edges="sure"), learned(data, edges="auto")
-    assert looks_lossy(sure.model.mixing)  # so both were fitted
+    assert looks_lossy(sure)  # so both were fitted
     assert auto.model == sure.model
     assert auto.log_likelihood == sure.log_likelihood
     assert np.array_equal(auto.probability_error, sure.probability_error)
@@ -237,3 +238,60 @@ def test_the_estimator_has_the_same_choice():
         BICA(edges="some").fit(ROWS)
     with pytest.raises(SettingError, match="'findbica' has no setting 'edges'"):
         BICA("findbica", edges="lossy").fit(ROWS)
+
+
+class TestFamilies:
+    """Losses that come together: exclusive modes of one source, or independent sources with the same sensors."""
+
+    MODES = np.array(
+        [
+            [0.95, 0.95, 0.95, 0.95, 0.8, 0.8, 0.7, 0.7],
+            [0.95, 0.95, 0.9, 0.8, 0.3, 0.3, 0.3, 0.2],
+            [0.9, 0.95, 0.95, 0.6, 0.7, 0.2, 0.6, 0.1],
+        ]
+    )
+    SHARE = np.array([0.4, 0.3, 0.3])
+
+    def faded(self, n_rows):
+        """Rows of a source that is on in a fifth of them, in one of three states."""
+        rng = np.random.default_rng(2)
+        on, mode = rng.random(n_rows) < 0.2, rng.choice(3, n_rows, p=self.SHARE)
+        rows = on[:, None] & (rng.random((n_rows, 8)) < self.MODES[mode])
+        return PatternCounts.of(rows | (rng.random((n_rows, 8)) < 0.01))
+
+    def test_pieces_of_one_source_are_joined_and_that_is_said(self):
+        data = self.faded(20_000)
+        fit = learned(data)
+        assert columns(fit.model) == {tuple(range(8))}
+        assert abs(fit.model.probability[0] - 0.2) < 4.5 * fit.probability_error[0]
+        assert (np.abs(fit.model.reach[:, 0] - self.SHARE @ self.MODES) < 4.5 * fit.reach_error[:, 0]).all()
+        (family,) = fit.diagnostics["families"]
+        assert family["n_pieces"] >= 3
+        assert "shown as one whose losses come together" in family["sentence"]
+        assert fit.log_likelihood == pytest.approx(fit.model.log_likelihood(data))
+
+    def test_independent_sources_that_are_often_on_together_stay_apart(self):
+        reach = np.array([[0.9, 0.8, 0.7, 0.9, 0.5], [0.6, 0.9, 0.9, 0.5, 0.8], [0.9, 0.5, 0.8, 0.7, 0.9]])
+        truth = OrMixture(reach.T > 0, [0.3, 0.3, 0.25], Noise(0.01, 0.0), reach.T)
+        rows = truth.sample(20_000, np.random.default_rng(6))
+        surface = LossySurface(Cells.of(PatternCounts.of(rows)))
+        start = LossyPoint(truth.probability, reach, np.full(5, 0.01), np.zeros(3, bool), np.zeros((3, 5), bool))
+        top = surface.refit(start, LAST_PACE)
+        assert families_of(top.reach, top.probability, 0).tolist() == [0, 0, 0]
+        table = Varying.of(PatternCounts.of(rows), (), ())
+        found = fit_of(lossy_task(table, Likelihood()), top, interrupted=False)
+        assert with_families(table, found) is found
+
+    def test_known_sources_are_never_joined(self):
+        alike = np.array([[0.9, 0.8], [0.9, 0.8], [0.9, 0.8]])
+        assert families_of(alike, np.full(3, 0.1), 1).tolist() == [0, 1, 1]
+
+    def test_the_expected_rows_of_a_model_have_that_model_at_their_top(self):
+        surface = LossySurface(Cells.of(DATA))
+        point = LossyPoint(
+            TRUTH.probability, REACH.T.copy(), np.full(7, LEAK), np.zeros(3, bool), np.zeros((3, 7), bool)
+        )
+        expected = expected_surface(surface, point)
+        _, slope, information = expected.slopes(point)
+        assert expected.cells.weights.sum() == pytest.approx(N_ROWS)
+        assert np.abs(slope / np.sqrt(np.diag(information))).max() < 1e-3

@@ -16,19 +16,20 @@ import pytest
 import bica
 from bica import kernels
 from bica.kernels import compiled, compiler
+from bica.progress import COMPILING, WAIT, listening
 
 PACKAGE = Path(bica.__file__).parent
 RUN_ONE_KERNEL = """
 import json
 import numpy as np
 from bica.kernels import compiled, compiler
+from bica.progress import COMPILING, WAIT, listening
 from bica.kernels.lattice.subsets import subset_sums
 
-before = compiled.compiled_before()
 values = np.arange(16.0)
 subset_sums(values, 1.0)
 hits, misses = (sum(count.values()) for count in (subset_sums.stats.cache_hits, subset_sums.stats.cache_misses))
-print(json.dumps([values[15], before, subset_sums.stats.cache_path is not None, hits, misses]))
+print(json.dumps([values[15], subset_sums.stats.cache_path is not None, hits, misses]))
 """
 
 
@@ -89,8 +90,8 @@ def test_one_file_knows_the_compiler():
 
 @pytest.mark.slow
 def test_a_second_run_finds_what_the_first_compiled(tmp_path):
-    assert run(PACKAGE.parent, tmp_path / "cache", tmp_path) == [120.0, False, True, 0, 1]
-    assert run(PACKAGE.parent, tmp_path / "cache", tmp_path) == [120.0, True, True, 1, 0]
+    assert run(PACKAGE.parent, tmp_path / "cache", tmp_path) == [120.0, True, 0, 1]
+    assert run(PACKAGE.parent, tmp_path / "cache", tmp_path) == [120.0, True, 1, 0]
 
 
 @pytest.mark.slow
@@ -99,7 +100,7 @@ def test_kernels_work_where_nothing_can_be_kept(tmp_path):
     nowhere.write_text("a file stands where a folder is needed, which stops even root")
     copy = shutil.copytree(PACKAGE, tmp_path / "src" / "bica", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(nowhere, copy / "kernels" / "lattice" / "__pycache__")
-    assert run(copy.parent, nowhere / "cache", nowhere) == [120.0, False, False, 0, 1]
+    assert run(copy.parent, nowhere / "cache", nowhere) == [120.0, False, 0, 1]
 
 
 def test_constants_in_calls_make_no_versions_of_their_own():
@@ -144,8 +145,47 @@ def test_the_stamp_of_a_file_covers_what_it_imports(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_an_edited_callee_is_noticed(tmp_path):
     package = shutil.copytree(PACKAGE, tmp_path / "src" / "bica", ignore=shutil.ignore_patterns("__pycache__"))
-    assert run(package.parent, tmp_path / "cache", tmp_path) == [120.0, False, True, 0, 1]
-    assert run(package.parent, tmp_path / "cache", tmp_path) == [120.0, True, True, 1, 0]
+    assert run(package.parent, tmp_path / "cache", tmp_path) == [120.0, True, 0, 1]
+    assert run(package.parent, tmp_path / "cache", tmp_path) == [120.0, True, 1, 0]
     decorator = package / "kernels" / "compiler.py"
     decorator.write_text(decorator.read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
-    assert run(package.parent, tmp_path / "cache", tmp_path) == [120.0, True, True, 0, 1]
+    assert run(package.parent, tmp_path / "cache", tmp_path) == [120.0, True, 0, 1]
+
+
+def test_without_a_listener_one_line_of_the_log_explains_a_long_silence(monkeypatch, caplog):
+    monkeypatch.setattr(
+        compiled, "_News", type("News", (compiled._News,), {"n_begun": 0, "begun": None, "logged": False})
+    )
+    compiled.announce()
+    assert caplog.messages == []  # it may be short
+    monkeypatch.setattr(compiled, "PATIENCE", -1.0)
+    compiled.announce()
+    compiled.announce()
+    assert caplog.messages == [WAIT]
+
+
+def test_a_listener_hears_how_many_kernels_are_left(monkeypatch):
+    monkeypatch.setattr(compiled, "_News", type("News", (compiled._News,), {"n_begun": 0, "n_expected": 0}))
+    monkeypatch.setattr(compiled, "_kernels", [])
+    heard = []
+    compiled.expect(3)
+    with listening(lambda *report: heard.append(report)):
+        for _ in range(4):
+            compiled.announce()
+    assert heard == [(COMPILING, 1, 3), (COMPILING, 2, 3), (COMPILING, 3, 3), (COMPILING, 4, 4)]
+
+
+def test_only_kernels_that_python_calls_are_announced():
+    heard = []
+
+    @compiler.Kernel
+    def inner(x):
+        return x + 1
+
+    @compiler.Kernel
+    def outer(x):
+        return inner(x)
+
+    with listening(lambda *report: heard.append(report)):
+        assert outer(1) == 2
+    assert len(heard) == 1

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from bica.data.patterns import PatternCounts
 from bica.errors import DataError, LimitError
-from bica.model import distribution
-from bica.model.distribution import connected_groups
-from bica.model.noise import Noise
+from bica.model import noise as distribution
+from bica.model.noise import Noise, connected_groups
 from bica.model.or_mixture import OrMixture
 from tests.reference import slow_mixture
 from tests.strategies import clear_probabilities, clear_rates, models, sources_of

@@ -14,7 +14,7 @@ from bica.model.export import FORMATS, csv_text, dot_text, export_text, graphml_
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from tests.reference import dot_reader
-from tests.strategies import models
+from tests.strategies import lossy_models, models
 
 HOSTILE = [
     "=1+1",
@@ -162,3 +162,24 @@ class TestFormats:
     def test_an_unknown_format_is_refused_with_what_there_is(self):
         with pytest.raises(SettingError, match="no export format 'xls'; choose one of graphml, dot, csv"):
             export_text(MODEL, "xls")
+
+
+class TestLossyEdges:
+    LOSSY = OrMixture([[1, 0], [1, 1]], [0.2, 0.5], reach=[[0.875, 0], [1, 0.25]], sensors=["a", "b"])
+
+    @given(lossy_models())
+    def test_the_graph_carries_the_reach(self, model):
+        graph, names = model.to_networkx(), model.source_names()
+        place = {name: i for i, name in enumerate(model.sensors)}
+        for source, sensor in model.edges():
+            edge = graph.edges[("source", names[source]), ("sensor", sensor)]
+            expected = {"reach": model.reach[place[sensor], source]} if model.has_lossy_edges else {}
+            assert edge == expected
+
+    def test_graphml_dot_and_csv_carry_it(self):
+        graph = networkx.parse_graphml(graphml_text(self.LOSSY))
+        assert graph.edges["source:source1", "sensor:a"]["reach"] == 0.875
+        assert '"source1" -- "sensor1" [label="87.5 %", reach="0.875"];' in dot_text(self.LOSSY)
+        assert csv_text(self.LOSSY).splitlines()[:2] == ["source,sensor,probability,reach", "source1,a,0.2,0.875"]
+        _, edges = dot_reader.read(dot_text(self.LOSSY))
+        assert edges == [("source1", "sensor1"), ("source1", "sensor2"), ("source2", "sensor2")]

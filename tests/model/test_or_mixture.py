@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from bica.data.chunks import numbered
+from bica.data.columns import numbered
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.errors import BicaError, DataError, ModelError, SettingError

@@ -324,3 +324,37 @@ def test_size_and_time_are_bounded(n, most_bytes, most_seconds):
     page = model.report(rows)
     assert time.perf_counter() - start < most_seconds
     assert len(page.html.encode()) < most_bytes
+
+
+class TestLossyEdges:
+    FIT = Fit(
+        OrMixture(
+            [[1, 0], [1, 0], [1, 1], [1, 1]],
+            [0.2, 0.05],
+            Noise([0.004, 0.01, 0.0, 0.0]),
+            [[0.87, 0], [0.41, 0], [0.95, 0.5], [1, 0.4]],
+        ),
+        reach_error=[[0.015, np.nan], [0.02, np.nan], [0.01, np.nan], [np.nan, np.nan]],
+    )
+
+    def test_the_page_has_reach_notes_and_leaks(self):
+        rows = self.FIT.model.sample(500, np.random.default_rng(0))
+        data = data_of(report_of(self.FIT, rows, rows_are="days"))
+        first, pair = data["sources"]
+        assert first["reach"] == [0.87, 0.41, 0.95, 1]
+        assert first["reach_words"][0] == "87 % (84–90)"
+        assert first["note"] == ""
+        assert pair["reach_words"] == ["", ""]
+        assert "of the days beyond chance" in pair["note"]
+        assert data["noise"]["words"].startswith("Also on by itself: x1 in 1 % of the days")
+
+    def test_names_are_anonymised_with_the_rest(self):
+        named = Fit(self.FIT.model.with_labels(["secret1", "secret2", "secret3", "secret4"], [None, None]))
+        assert "secret" not in report_of(named, anonymise=True).html
+
+    def test_pages_of_sure_edges_know_nothing_of_it(self):
+        data = data_of(report_of(OrMixture([[1], [1]], [0.5])))
+        assert "reach" not in data["sources"][0]
+
+    def test_a_notebook_shows_it(self):
+        assert "x0 87 % (84–90)" in self.FIT._repr_html_()

@@ -136,3 +136,11 @@ def test_names_that_look_the_same_stay_apart():
     cells, _ = panels(mixing_chart(HOSTILE))
     assert cells["layer"][0]["encoding"]["x"]["scale"]["domain"][1:] == [r"bell\x1b\x00", r"bell\x1b\x00 (2)"]
     assert cells["layer"][0]["encoding"]["y"]["scale"]["domain"] == ["twin", "twin (2)"]
+
+
+def test_cells_of_lossy_edges_are_paler():
+    chart = mixing_chart(OrMixture([[1, 0], [1, 1]], [0.2, 0.5], reach=[[0.5, 0], [1, 0.9]])).to_dict()
+    cells = next(layer for layer in chart["hconcat"][0]["layer"] if "opacity" in layer["encoding"])
+    values = cells["data"]["values"] if "values" in cells["data"] else chart["datasets"][cells["data"]["name"]]
+    assert [value["reach"] for value in values] == [0.5, 1.0, 0.9]
+    assert "opacity" not in str(mixing_chart(OrMixture([[1]], [0.5])).to_dict()["hconcat"][0]["layer"][1]["encoding"])

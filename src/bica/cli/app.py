@@ -99,6 +99,10 @@ COMMANDS = {
         "Turn EVENTS, logs or captures, into a table of zeros and ones: one row per slot.",
     ),
     "fit": ("bica.cli.commands.fit", "Learn the sources behind TABLE, a file of zeros and ones."),
+    "count": (
+        "bica.cli.commands.count",
+        "Count the distinct rows of each TABLE into one file that merges with others.",
+    ),
     "show": ("bica.cli.commands.show", "Show the sources of MODEL: their sensors and how often each is on."),
     "name": ("bica.cli.commands.name", "Give sources of MODEL names, and say what sensors, sources and rows are."),
     "report": ("bica.cli.commands.report", "Write a report to send: MODEL as one HTML file that needs no network."),
@@ -107,6 +111,10 @@ COMMANDS = {
     "explain": (
         "bica.cli.commands.explain",
         "Explain one observation: the likeliest sets of active sources of MODEL behind it.",
+    ),
+    "watch": (
+        "bica.cli.commands.watch",
+        "Watch rows as they arrive: which sources of MODEL switch, and when the world changed.",
     ),
     "simulate": ("bica.cli.commands.simulate", "Make a table of zeros and ones whose sources are known."),
     "score": ("bica.cli.commands.score", "Measure how far MODEL is from TRUTH, another model file."),
@@ -118,6 +126,7 @@ COMMANDS = {
     "export": ("bica.cli.commands.export", "Write MODEL as a graph or a list for other programs."),
     "monitor": ("bica.cli.commands.monitor", "Choose the channel that each sniffer should watch."),
     "spectrum": ("bica.cli.commands.spectrum", "Separate the users of a radio spectrum by what monitors report."),
+    "warmup": ("bica.cli.commands.warmup", "Compile ahead what fits, decodes and reports need, once on each machine."),
 }
 
 

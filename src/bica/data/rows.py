@@ -9,7 +9,8 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING, Binarize, Chunk, Reading, Table, numbered
+from bica.data.chunks import MISSING, Chunk, Table
+from bica.data.columns import Binarize, Reading, numbered
 from bica.data.patterns import PatternCounts
 from bica.data.tables import open_table
 from bica.errors import DataError

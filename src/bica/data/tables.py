@@ -1,5 +1,6 @@
 """One door for tables of every kind: values in memory, files by the end of their name, standard input."""
 
+import glob
 import os
 import secrets
 import shutil
@@ -9,7 +10,7 @@ import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
@@ -17,14 +18,22 @@ import duckdb
 import narwhals as nw
 from narwhals.exceptions import DuplicateError
 
-from bica.data.chunks import Binarize, Chunk, Columns, Options, Reading, Table
+from bica.data.chunks import Chunk, Table
+from bica.data.columns import Binarize, ColumnLook, Columns, Options, Reading, looks_of
 from bica.data.readers.arrays import ArrayTable, SparseTable, matrix_table, table_of_matrix
 from bica.data.readers.csv import CsvParser, layout_of
-from bica.data.readers.engine import SUFFIXES, Compression, LinesTable, TextLines, check_whole, longest_line
+from bica.data.readers.engine import (
+    COUNT_COLUMN,
+    SUFFIXES,
+    Compression,
+    LinesTable,
+    TextLines,
+    check_whole,
+    longest_line,
+)
 from bica.data.readers.frames import FrameTable, LazyTable, check_lazy_types, looks_of_frame, looks_of_schema
 from bica.data.readers.json import JsonParser, keys_of, looks_of_keys
-from bica.data.readers.relations import ParquetFile, Relation, RelationTable, relation_table
-from bica.data.roles import ColumnLook, looks_of
+from bica.data.readers.relations import ParquetFile, ParquetTable, Relation, RelationTable, relation_table
 from bica.errors import BicaError, ColumnWarning, DataError, LimitError, OutputError
 from bica.output import begin_passing, end_passing
 
@@ -41,6 +50,15 @@ KINDS: dict[str, Kind] = {
 }
 
 
+def open_path(path: Path, options: Options) -> Table:
+    """A file; or all files of a folder or of a pattern such as ``week*.csv``, as one table."""
+    if os.path.isdir(path):
+        return open_files(_tables_in(path), path, options)
+    if not os.path.exists(path) and glob.has_magic(str(path)):
+        return open_files([Path(name) for name in sorted(glob.glob(str(path), recursive=True))], path, options)
+    return open_file(path, options)
+
+
 def open_file(path: Path, options: Options) -> Table:
     """Look at the start of a file just enough to know its columns."""
     check_file(path)
@@ -48,10 +66,29 @@ def open_file(path: Path, options: Options) -> Table:
     return open_kind(path, kind, compression, options)
 
 
+def _tables_in(folder: Path) -> list[Path]:
+    """The tables in a folder and its folders, by their names; hidden files, and those of other programs, are none."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        shown = not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+        if shown and path.is_file() and KINDS.get(path.suffixes[0].lower() if path.suffixes else ""):
+            found.append(path)
+    return found
+
+
+def open_files(paths: Sequence[Path], asked: Path, options: Options) -> Table:
+    """Files with the same columns as one table, in this order."""
+    if not paths:
+        raise DataError(f"there is no table in {asked}; tables are files such as .csv, .jsonl and .parquet")
+    tables = [open_file(path, options) for path in paths]
+    for path, table in zip(paths, tables, strict=True):
+        if table.sensors != tables[0].sensors:
+            raise DataError(f"{paths[0]} and {path} have different columns, so they are not parts of one table")
+    return FilesTable(tuple(tables), tuple(paths))
+
+
 def check_file(path: Path) -> None:
     """Refuse what is no file."""
-    if os.path.isdir(path):
-        raise DataError(f"{path} is a folder; name a file in it")
     if not os.path.exists(path):
         raise DataError(f"there is no file {path}; check the name and the folder")
     try:
@@ -83,6 +120,8 @@ def open_kind(path: Path, kind: Kind, compression: Compression, options: Options
         return matrix_table(path, kind, options)
     if kind == "parquet":
         file = ParquetFile(path)
+        if options.sample_weight is None and file.holds_counts():
+            options = replace(options, sample_weight=COUNT_COLUMN)
         return relation_table(file, *file.columns(), options, "a file")
     if compression != "none":
         check_whole(path, compression)
@@ -112,6 +151,45 @@ BEGINNINGS: dict[bytes, Kind] = {
     b"%%MatrixMarket": "mtx",
 }
 PACKED: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+@dataclass(frozen=True, slots=True)
+class FilesTable:
+    """The rows of several files with the same columns, one file after another."""
+
+    tables: tuple[Table, ...]
+    paths: tuple[Path, ...]
+
+    @property
+    def columns(self) -> Columns:
+        """What the columns are."""
+        return self.tables[0].columns
+
+    @property
+    def sensors(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.columns.sensors
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Every row, in order."""
+        for table, path in zip(self.tables, self.paths, strict=True):
+            with _speaking_of(path):
+                yield from table.chunks()
+
+    def distinct(self) -> Iterator[Chunk]:
+        """The same rows for counting only."""
+        for table, path in zip(self.tables, self.paths, strict=True):
+            with _speaking_of(path):
+                yield from table.distinct()
+
+
+@contextmanager
+def _speaking_of(path: Path) -> Iterator[None]:
+    """Name the file in errors that only say which row."""
+    try:
+        yield
+    except DataError as error:
+        raise error if str(path) in str(error) else DataError(f"{path}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -190,7 +268,17 @@ def kind_inside(path: Path) -> tuple[Kind, Compression]:
 
 
 __all__ = ["Binarize", "open_table"]
-OPENED = (ArrayTable, FrameTable, LazyTable, LinesTable, RelationTable, SparseTable, SpooledTable)
+OPENED = (
+    ArrayTable,
+    FilesTable,
+    FrameTable,
+    LazyTable,
+    LinesTable,
+    ParquetTable,
+    RelationTable,
+    SparseTable,
+    SpooledTable,
+)
 
 
 def open_table(
@@ -204,10 +292,11 @@ def open_table(
     """Look at ``x`` just enough to know its columns; the rows are read later, chunk by chunk.
 
     ``x`` is an array, a list of rows, a sparse matrix, a data frame (also a lazy one), a DuckDB relation, a path or
-    ``"-"`` for standard input. ``sample_weight`` holds one weight per row, or names the column of a frame, a relation
-    or a file that does. ``drop`` names columns to leave out, ``columns`` the only sensors; ``id`` and ``time`` name
-    columns that go beside the answers. The row index that pandas writes and columns of times are no sensors anyway,
-    and a warning says so. A table that is open already stays as it is.
+    ``"-"`` for standard input. A folder, or a pattern such as ``"week*.csv"``, is one table of all its files.
+    ``sample_weight`` holds one weight per row, or names the column of a frame, a relation or a file that does. ``drop``
+    names columns to leave out, ``columns`` the only sensors; ``id`` and ``time`` name columns that go beside the
+    answers. The row index that pandas writes and columns of times are no sensors anyway, and a warning says so. A table
+    that is open already stays as it is.
 
     >>> open_table([[0, 1], [1, 1]], sensors=["door", "window"]).sensors
     ('door', 'window')
@@ -218,7 +307,7 @@ def open_table(
             raise DataError("this table is open already: names, weights and thresholds come before that")
         return x
     if isinstance(x, str | os.PathLike):
-        return open_standard_input(options) if str(x) == "-" else open_file(Path(x), options)
+        return open_standard_input(options) if str(x) == "-" else open_path(Path(x), options)
     if isinstance(x, duckdb.DuckDBPyRelation):
         return _open_relation(x, options)
     frame = _frame_in(x)

@@ -3,7 +3,7 @@
 import csv
 import io
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import MISSING
-from bica.data.readers.engine import ctrl_c_passing, path_literal, plain
+from bica.data.readers.engine import COUNT_COLUMN, COUNTS_MARK, ctrl_c_passing, path_literal, plain
 from bica.errors import OutputError, SettingError
 from bica.output import temporary_folder, whole_file
 
@@ -182,6 +182,35 @@ def plain_trouble(path: str) -> Iterator[None]:
 
 def _identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def write_counts(
+    path: str | Path,
+    names: Sequence[str],
+    pieces: Iterable[tuple[NDArray[np.uint8], NDArray[np.float64]]],
+    *,
+    overwrite: bool,
+) -> None:
+    """Distinct rows with how often each occurred, as a Parquet file that readers know as such."""
+    if Path(path).suffix.lower() != ".parquet":
+        raise SettingError(f"{path} should end in .parquet, which is how counts are kept")
+    check_parquet_names([*names, COUNT_COLUMN])
+    places = range(len(names))
+    with (
+        whole_file(str(path), overwrite=overwrite) as draft,
+        temporary_folder() as folder,
+        duckdb.connect(str(folder / "rows.db")) as engine,
+        plain_trouble(str(path)),
+        ctrl_c_passing(),
+    ):
+        engine.execute(f"CREATE TABLE gathered ({', '.join(f'c{i} BOOLEAN' for i in places)}, n DOUBLE)")
+        for cells, weights in pieces:
+            engine.register("piece", {**{f"c{i}": np.ascontiguousarray(cells[:, i]) for i in places}, "n": weights})
+            chosen = ", ".join(f"CASE WHEN c{i} < {MISSING} THEN c{i} = 1 END" for i in places)
+            engine.execute(f"INSERT INTO gathered SELECT {chosen}, n FROM piece")  # noqa: S608 - our own names
+        named = ", ".join([*(f"c{i} AS {_identifier(name)}" for i, name in enumerate(names)), f'n AS "{COUNT_COLUMN}"'])
+        mark = f"KV_METADATA {{{COUNTS_MARK}: '1'}}"
+        engine.execute(f"COPY (SELECT {named} FROM gathered) TO {path_literal(draft)} (FORMAT parquet, {mark})")  # noqa: S608
 
 
 WriteActivity = Callable[[NDArray[np.bool_], NDArray[np.bool_], Labels], None]  # and which rows have an answer

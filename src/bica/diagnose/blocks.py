@@ -34,7 +34,7 @@ from bica.data.patterns import PatternCounts
 from bica.diagnose.table import LISTED, Watched
 from bica.kernels.columns import block_histogram
 from bica.kernels.lattice.channel import mix_lossy_source
-from bica.model.distribution import pattern_table
+from bica.model.noise import pattern_table
 from bica.model.or_mixture import OrMixture
 from bica.text import folded
 

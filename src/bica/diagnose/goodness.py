@@ -12,8 +12,7 @@ from bica.data.pairs import PairCounts
 from bica.data.patterns import PatternCounts
 from bica.diagnose.table import LISTED, Watched
 from bica.kernels.lattice.channel import apply_channel, mix_source
-from bica.model.distribution import pattern_table
-from bica.model.noise import Noise
+from bica.model.noise import Noise, pattern_table
 from bica.model.or_mixture import OrMixture
 from bica.text import counted, folded
 

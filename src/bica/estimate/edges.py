@@ -8,24 +8,51 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.errors import SettingError
 from bica.estimate.lattice import lowest_rate
-from bica.estimate.noise import FAR, has_splinters
+from bica.estimate.noise import FAR, PER_SENSOR, has_splinters
 from bica.estimate.search import SourceSearch
-from bica.estimate.settings import Settings, Varying
+from bica.estimate.settings import Varying
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
-from bica.text import counted
+from bica.text import counted, folded
 
+NAMED = 6  # sensors of a family that are named
+MOST_SHARED = 2  # unknown rates of noise that all sensors share; where there are more, each sensor has its own
 LEAST_SENSORS = 3  # that tell a lossy edge from a rare source
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Sources with nearly the same sensors, which may be one source whose losses come together."""
+
+    sensors: tuple[str, ...]
+    n_pieces: int
+    observed_change: float  # of the log-likelihood, where the pieces become exclusive modes of one source
+    expected_change: float  # the same if the pieces were independent sources
+    told: bool  # whether the rows could tell the one from the other
+    joined: bool = True  # whether they are shown as one
+    log_likelihood: float = math.nan  # with modes
+
+    def sentence(self) -> str:
+        """What the user must know of it.
+
+        >>> Family(("a", "b", "c"), 4, -1.0, -2.0, told=False).sentence()
+        'a, b, c: 4 sources reach these sensors alike; shown as one whose losses come together, which the rows cannot \
+tell from 4 sources'
+        """
+        words = f"{folded(self.sensors, NAMED)}: {self.n_pieces} sources reach these sensors alike; "
+        if not self.joined:
+            return words + "the rows cannot tell them from one whose losses come together"
+        known = "as the rows say" if self.told else f"which the rows cannot tell from {self.n_pieces} sources"
+        return words + f"shown as one whose losses come together, {known}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,28 +72,7 @@ class LossyFit:
     reach_error: NDArray[np.float64]  # (n_sensors, n_sources), NaN where there is no edge
     leak_error: NDArray[np.float64]  # (n_sensors,)
     interrupted: bool = False  # whether Ctrl-C ended the search early
-
-
-def edges_to_learn(settings: Settings) -> str:
-    """The edges that were asked for: "sure", "lossy", or "auto" where both may be compared.
-
-    Misses and lossy edges explain nearly the same, so they are never estimated together: where the noise was given or a
-    kind of it asked for, "auto" means sure edges.
-    """
-    given = [source for source in settings.known if source.reach is not None]
-    if given and settings.edges == "sure":
-        raise SettingError("a known source has a reach, but the edges are to be sure; leave out one of them")
-    if settings.edges == "sure":
-        return "sure"
-    plain = settings.noise == "auto" and settings.prior is None
-    if plain:
-        return "lossy" if given else settings.edges
-    if settings.edges == "lossy" or given:
-        raise SettingError(
-            "lossy edges come with a false-alarm rate of every sensor and with no prior; leave out the noise and the "
-            "prior, or ask for sure edges"
-        )
-    return "sure"
+    families: tuple[Family, ...] = ()  # sources that stand for several
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +81,7 @@ class LossyRival:
 
     table: Varying
     learn: Callable[[], LossyFit]
+    joined: Callable[[LossyFit], LossyFit]  # families of sources made one
 
     @cached_property
     def found(self) -> LossyFit:
@@ -85,32 +92,39 @@ class LossyRival:
         """Whether a search with sure edges, in the middle of many splinters, is so far behind that it may stop."""
         if not has_splinters(search):
             return False
-        point, n_noise = search.best.fit.point, search.surface.noise.n_unknown
+        point, noise = search.best.fit.point, search.surface.noise
         sizes = np.bitwise_count(point.sources.view(np.uint64))
-        return self.score() > self._sure_score(point.log_likelihood, sizes, n_noise) + FAR
+        false_alarms = noise.rates(point.noise)[0] if noise.n_unknown > MOST_SHARED else np.empty(0)
+        behind = self._sure_score(point.log_likelihood, sizes, noise.n_unknown, false_alarms)
+        return self.score() > behind + FAR
 
     def chosen(self, sure: Fit) -> Fit:
-        """The better of both fits, with the other's answer among its diagnostics.
-
-        Where no source is another one less one sensor, as splinters of lossy sources are, sure edges stay.
-        """
-        if sure.diagnostics.get("interrupted") or not looks_lossy(sure.model.mixing[self.table.places]):
-            return sure
+        """The better of both fits, with the other's answer among its diagnostics."""
         ahead = self.score() - self.score_of(sure)
         if self.found.interrupted or ahead <= 0:
-            lossy = lossy_as_fit(self.table, self.found)
-            return _noted(sure, "sure", lossy, -ahead)
-        return _noted(lossy_as_fit(self.table, self.found), "lossy", sure, ahead)
+            return _noted(sure, "sure", self.found.probability.size, self.found.log_likelihood, -ahead)
+        return _noted(self.fit(), "lossy", sure.model.n_sources, sure.log_likelihood, ahead)
+
+    def fit(self) -> Fit:
+        """The fit with lossy edges, families joined."""
+        height = self.found.log_likelihood
+        found = lossy_as_fit(self.table, self.found if self.found.interrupted else self.joined(self.found))
+        return replace(found, diagnostics={**found.diagnostics, "log_likelihood_of_pieces": height})
 
     def score_of(self, sure: Fit) -> float:
-        """The penalised likelihood of a fit with sure edges: the choice of sensors, sources and rates of noise."""
-        sizes = sure.model.mixing[self.table.places].sum(axis=0)
-        n_noise = int(sure.diagnostics["noise"].get("n_unknown", 1))
+        """The penalised likelihood of a fit with sure edges: what the choice of sensors and every number costs."""
+        sizes, noise = sure.model.mixing[self.table.places].sum(axis=0), sure.diagnostics["noise"]
+        false_alarms = np.array(noise["false_alarm"]["rate"] if noise.get("kind") == PER_SENSOR.name else ())
         height = -np.inf if sure.log_likelihood is None else sure.log_likelihood
-        return self._sure_score(height, sizes[sizes > 0], n_noise)
+        return self._sure_score(height, sizes[sizes > 0], int(noise.get("n_unknown", 1)), false_alarms)
 
-    def _sure_score(self, log_likelihood: float, sizes: NDArray[Any], n_noise: int) -> float:
-        return log_likelihood - self._choices(sizes) - (sizes.size + n_noise) * float(half_log(self._n_rows))
+    def _sure_score(
+        self, log_likelihood: float, sizes: NDArray[Any], n_noise: int, false_alarms: NDArray[np.float64]
+    ) -> float:
+        """False alarms at rates of every sensor cost what leaks do, all other rates of noise half a log of all rows."""
+        n_numbers = sizes.size + n_noise - false_alarms.size
+        cost = n_numbers * half_log(self._n_rows) + half_log(self._n_rows * false_alarms).sum()
+        return float(log_likelihood - self._choices(sizes) - cost)
 
     def score(self) -> float:
         """The same for lossy edges. Every number costs half a log of the rows that it is about.
@@ -140,19 +154,6 @@ def half_log(n_rows: Any) -> Any:
     return 0.5 * np.log(np.maximum(n_rows, 2.0))
 
 
-def looks_lossy(mixing: NDArray[np.bool_]) -> bool:
-    """Whether some source of two sensors or more is another one less one sensor.
-
-    >>> looks_lossy(np.array([[1, 1, 0], [1, 1, 0], [1, 0, 1]], dtype=bool))
-    True
-    >>> looks_lossy(np.array([[1, 0], [1, 1], [0, 1]], dtype=bool))
-    False
-    """
-    columns = mixing.astype(np.int64)
-    sizes, shared = columns.sum(axis=0), columns.T @ columns
-    return bool(((shared == sizes) & (sizes >= 2) & (sizes[:, None] == sizes + 1)).any())
-
-
 def lossy_as_fit(table: Varying, found: LossyFit) -> Fit:
     """The fit of all sensors; one that never changes has hardly any leak, and a source of its own if always on."""
     n_sources, n_always, n_sensors = found.probability.size, table.always.size, table.whole.n_sensors
@@ -168,6 +169,8 @@ def lossy_as_fit(table: Varying, found: LossyFit) -> Fit:
     probability = np.append(found.probability, np.ones(n_always))
     model = OrMixture(reach > 0, probability, Noise(leak, 0.0), reach, sensors=table.whole.sensors, names=names)
     noted: dict[str, Any] = {"score": found.score, "noise": {"estimated": True, "kind": "leaks"}, "edges": "lossy"}
+    if found.families:
+        noted["families"] = [{**asdict(family), "sentence": family.sentence()} for family in found.families]
     return Fit(
         model,
         method="likelihood",
@@ -181,22 +184,14 @@ def lossy_as_fit(table: Varying, found: LossyFit) -> Fit:
     ).in_order()
 
 
-def _noted(fit: Fit, edges: str, other: Fit, ahead: float) -> Fit:
+def _noted(fit: Fit, edges: str, n_sources: int, log_likelihood: float | None, ahead: float) -> Fit:
     """The fit that was chosen, with what the other kind of edges would have said."""
     kind = "sure" if edges == "lossy" else "lossy"
-    heights = (fit.log_likelihood, other.log_likelihood)
-    worse = heights[0] - heights[1] if None not in heights else math.nan  # type: ignore[operator]
-    words = (
-        f"{abs(worse):.0f} log-likelihood units {'worse' if worse >= 0 else 'better, but not enough for its numbers'}"
-    )
-    noted = {
-        "edges": edges,
-        "other_edges": {
-            "edges": kind,
-            "n_sources": other.model.n_sources,
-            "log_likelihood": other.log_likelihood,
-            "score_behind": ahead,
-            "sentence": f"with {kind} edges: {counted(other.model.n_sources, 'source')}, {words}",
-        },
-    }
+    own = fit.diagnostics.get("log_likelihood_of_pieces", fit.log_likelihood)
+    words = f"with {kind} edges: {counted(n_sources, 'source')}"
+    if own is not None and log_likelihood is not None:
+        worse = own - log_likelihood
+        words += f", {abs(worse):.0f} log-likelihood units {'worse' if worse >= 0 else 'better, but with more numbers'}"
+    other = {"edges": kind, "n_sources": n_sources, "log_likelihood": log_likelihood, "score_behind": ahead}
+    noted = {"edges": edges, "other_edges": {**other, "sentence": words}}
     return replace(fit, diagnostics={**fit.diagnostics, **noted})

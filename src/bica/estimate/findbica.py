@@ -16,9 +16,8 @@ from bica.estimate.sparse_recursion import Silences, SparseRecursion
 from bica.kernels.lattice.channel import apply_channel
 from bica.kernels.lattice.recursion import clique_table, off_probabilities, off_probabilities_of_allowed
 from bica.kernels.lattice.subsets import subset_sums
-from bica.model.distribution import pattern_table, tabled_groups
 from bica.model.fit import Fit
-from bica.model.noise import Noise
+from bica.model.noise import Noise, pattern_table, tabled_groups
 from bica.model.or_mixture import OrMixture
 
 

@@ -16,8 +16,9 @@ from bica.data.rows import Rows
 from bica.diagnose.table import TableCheck
 from bica.errors import BicaWarning, DataError, LimitError, SettingError
 from bica.estimate.blocks.learn import WideTask
-from bica.estimate.edges import LEAST_SENSORS, LossyRival, edges_to_learn, lossy_as_fit
+from bica.estimate.edges import LEAST_SENSORS, LossyRival
 from bica.estimate.lattice import LATTICE_SENSORS, Cells, NoiseShape, Surface, lowest_rate
+from bica.estimate.lossy.families import with_families
 from bica.estimate.lossy.learn import learn_lossy
 from bica.estimate.noise import FLIPS, has_splinters, never
 from bica.estimate.rows.states import fit_on_rows
@@ -25,6 +26,7 @@ from bica.estimate.search import BETTER, BY_SLOPE, SourceSearch, Start, add, dro
 from bica.estimate.settings import WORD, Settings, Varying
 from bica.estimate.temporal import Bounds, learn_in_time
 from bica.estimate.whole import Route, WholeTask
+from bica.kernels.compiled import A_WIDE_FIT, expect
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -53,25 +55,26 @@ class Likelihood(Settings):
         """Learn from counted rows; Ctrl-C keeps the best so far. Chance is used for tables of many sensors only."""
         table = Varying.of(data, self.known, self.forbidden)
         largest = AT_ONCE if self.prior is None else LATTICE_SENSORS  # a prior is for the lattice alone
-        fit = self._fit_at_once(table) if table.places.size <= largest else self._fit_in_own_order(data, rng)
+        if table.places.size <= largest:
+            fit = self._fit_at_once(table, self.edges_to_learn())
+        else:
+            fit = self._fit_in_own_order(data, rng)
         if not fit.converged and fit.diagnostics.get("interrupted"):
             warnings.warn(INTERRUPTED, BicaWarning, stacklevel=2)
         return fit
 
-    def _fit_at_once(self, table: Varying) -> Fit:
+    def _fit_at_once(self, table: Varying, edges: str) -> Fit:
         """From the exact likelihood of all sensors: with sure edges, with lossy ones, or with whichever is better."""
-        edges = edges_to_learn(self)
-        n_fillings, rival = (
-            _n_fillings(table.whole, table.data.n_sensors),
-            LossyRival(table, partial(learn_lossy, table, self)),
-        )
+        n_fillings = _n_fillings(table.whole, table.data.n_sensors)
+        rival = LossyRival(table, partial(learn_lossy, table, self), partial(with_families, table))
         if edges == "lossy":
             if n_fillings > LOSSY_CELLS:
                 raise LimitError(_too_many_fillings(n_fillings, LOSSY_CELLS))
-            return lossy_as_fit(table, rival.found)
+            return rival.fit()
         if edges == "sure" or table.data.n_sensors < LEAST_SENSORS or n_fillings > LOSSY_CELLS:
             return fit_on_lattice(table, self)
-        return rival.chosen(fit_on_lattice(table, self, is_beaten=rival.leads))
+        sure = fit_on_lattice(table, self, is_beaten=rival.leads)
+        return rival.chosen(sure) if looks_lossy(sure) else sure
 
     def fit_in_order(self, rows: Rows, rng: np.random.Generator) -> Fit:
         """Learn from rows that are consecutive slots: without their order first, then with it.
@@ -136,6 +139,7 @@ class Likelihood(Settings):
 
     def _fit_from_blocks(self, table: Varying, rng: np.random.Generator) -> Fit:
         """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""
+        expect(A_WIDE_FIT)
         task = WideTask.of(table, self)
         learned = task.learn(rng)
         if learned.interrupted or table.data.n_sensors > WORD:
@@ -213,6 +217,28 @@ def _duration(seconds: float) -> str:
 
 
 LOSSY_CELLS = 2**20  # the same for lossy edges, where each is read once per edge and step
+
+
+def looks_lossy(sure: Fit) -> bool:
+    """Whether lossy edges are worth a fit: one flip rate is not enough, or most sources are splinters.
+
+    A lossy source falls into sources that are others less one sensor; elsewhere they are a third at most.
+
+    >>> from bica import OrMixture
+    >>> noise = {"noise": {"flip_rate": 0.01}}
+    >>> looks_lossy(Fit(OrMixture([[1, 1, 0], [1, 1, 1], [1, 0, 1]], [0.1] * 3), diagnostics=noise))
+    True
+    >>> looks_lossy(Fit(OrMixture([[1, 0], [1, 1], [0, 1]], [0.1] * 2), diagnostics=noise))
+    False
+    """
+    if "interrupted" in sure.diagnostics:
+        return False
+    columns = sure.model.mixing.astype(np.int64)
+    sizes, shared = columns.sum(axis=0), columns.T @ columns
+    less_one = (shared == sizes) & (sizes >= 2) & (sizes[:, None] == sizes + 1)
+    return "flip_rate" not in sure.diagnostics["noise"] or bool(2 * less_one.any(axis=0).sum() >= sizes.size > 0)
+
+
 LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together
 CLOSER_LOOK = 16  # sensors up to which the gain of thousands of sets is a matter of seconds
 ALL_SETS = 10  # sensors up to which all sets are candidates

@@ -149,6 +149,26 @@ class Settings:
         object.__setattr__(self, "forbidden", forbidden_sets(self.forbidden))
         checked_n_jobs(self.n_jobs)
 
+    def edges_to_learn(self) -> str:
+        """The edges that were asked for: "sure", "lossy", or "auto" where both may be compared.
+
+        Misses and lossy edges explain nearly the same, so they are never estimated together: where the noise was given
+        or a kind of it asked for, "auto" means sure edges.
+        """
+        given = [source for source in self.known if source.reach is not None]
+        if given and self.edges == "sure":
+            raise SettingError("a known source has a reach, but the edges are to be sure; leave out one of them")
+        if self.edges == "sure":
+            return "sure"
+        if self.noise == "auto" and self.prior is None:
+            return "lossy" if given else self.edges
+        if self.edges == "lossy" or given:
+            raise SettingError(
+                "lossy edges come with a false-alarm rate of every sensor and with no prior; leave out the noise and "
+                "the prior, or ask for sure edges"
+            )
+        return "sure"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Varying:

@@ -18,15 +18,20 @@ from bica.invert.decode import Decoded, Decoder, decode, decode_table
 from bica.invert.explain import Explanations, explain
 from bica.invert.posterior import LogProbability, Posterior, log_probability, posterior
 from bica.invert.temporal.decode import DecodedInTime, decode_in_time, learn_persistence
+from bica.invert.watch import Alarm, DriftDetector, Sight, Watcher
 
 __all__ = [
+    "Alarm",
     "Decoded",
     "DecodedInTime",
     "Decoder",
+    "DriftDetector",
     "Explanations",
     "LogProbability",
     "Posterior",
     "Rows",
+    "Sight",
+    "Watcher",
     "decode",
     "decode_in_time",
     "decode_table",

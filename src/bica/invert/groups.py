@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bica.data.chunks import MISSING
 from bica.kernels.bits import Words, unpacked
-from bica.model.distribution import connected_groups
+from bica.model.noise import connected_groups
 from bica.model.or_mixture import OrMixture
 
 

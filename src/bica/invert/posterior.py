@@ -19,7 +19,7 @@ from bica.kernels.bits import Words, packed
 from bica.kernels.decoding.table import fold_rows
 from bica.kernels.lattice.channel import mix_lossy_source
 from bica.kernels.lattice.likelihood import with_source_on
-from bica.model.distribution import TABLE_LIMIT, pattern_table
+from bica.model.noise import TABLE_LIMIT, pattern_table
 from bica.model.or_mixture import OrMixture
 from bica.progress import ALL_CORES, in_threads, n_threads, report, tracked
 from bica.text import counted
@@ -158,7 +158,8 @@ class _Lattice:
         def halve(others: NDArray[np.float64], sources: NDArray[np.int64]) -> None:
             if sources.size == 1:
                 report("weighing sources", int(sources[0]), columns.shape[1])
-                columns[:, sources[0]] = self._fold(self._with_sources(others, sources, 1.0))
+                table = self._with_sources(others, sources, 1.0)
+                columns[:, sources[0]] = self._fold(np.concatenate([np.empty_like(table), table]))
                 return
             left, right = np.array_split(sources, 2)
             halve(self._with_sources(others, right), left)
@@ -180,16 +181,16 @@ class _Lattice:
         return added
 
     def _folded(self, source: int | None) -> NDArray[np.float64]:
+        table = np.empty(2 * self.hidden.size)
         if source is None:
-            return self._fold(self.hidden)
-        table = np.empty(self.hidden.size)
-        with_source_on(self.hidden, source, table)
+            table[self.hidden.size :] = self.hidden
+        else:
+            with_source_on(self.hidden, source, table[self.hidden.size :])
         return self._fold(table)
 
-    def _fold(self, hidden: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The probability of each row, from the distribution of what is there."""
-        table, total = np.empty(2 * hidden.size), np.empty(len(self.cells))
-        table[hidden.size :] = hidden
+    def _fold(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The probability of each row, from the distribution of what is there in the upper half of the table."""
+        total = np.empty(len(self.cells))
         fold_rows(table, self.weight, self.cells, total)
         return total
 

@@ -45,14 +45,6 @@ def pack_sparse(starts: NDArray[np.int64], columns: NDArray[np.int64], words: Wo
 
 
 @compiled
-def unpack_bits(words: Words, cells: Cells) -> None:
-    """Write bit ``i % 64`` of ``words[row, i // 64]`` as ``cells[row, i]``."""
-    for row in range(cells.shape[0]):
-        for column in range(cells.shape[1]):
-            cells[row, column] = (words[row, column // 64] >> np.uint64(column % 64)) & np.uint64(1)
-
-
-@compiled
 def choose_bits(words: Words, columns: NDArray[np.int64], chosen: Words) -> None:
     """Set bit ``k`` of a row of ``chosen`` where bit ``columns[k]`` of the same row of ``words`` is set."""
     for row in range(words.shape[0]):
@@ -102,7 +94,8 @@ def group_equal(keys: Words, first: NDArray[np.int64], group: NDArray[np.int64])
     size = LEAST_SLOTS
     while size < SLOTS_PER_ROW * keys.shape[0]:
         size *= 2
-    slots = np.full(size, -1, np.int64)
+    slots = np.empty(size, np.int64)
+    slots[:] = -1
     n_groups = 0
     for row in range(keys.shape[0]):
         slot = _slot(keys, row, size)
@@ -173,6 +166,5 @@ def unpacked(words: Words, n_sensors: int) -> NDArray[np.bool_]:
     >>> unpacked(np.array([[5]], dtype=np.uint64), 3)
     array([[ True, False,  True]])
     """
-    cells = np.empty((words.shape[0], n_sensors), np.uint8)
-    unpack_bits(words, cells)
-    return cells.view(np.bool_)
+    letters = np.ascontiguousarray(words, "<u8").view(np.uint8)
+    return np.unpackbits(letters, axis=1, count=n_sensors, bitorder="little").view(np.bool_)

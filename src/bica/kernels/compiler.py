@@ -2,19 +2,22 @@
 
 numba optimises every function by itself and again inside each of its callers, so the last of five functions that call
 one another is optimised five times. Here a kernel that another kernel calls is only translated; it is optimised as part
-of the kernel that Python calls. A constant in a call makes no version of its own: ``f(a, 0)`` and ``f(a, k)`` are the
-same ``f``. And numba compiles a kernel again if its own file was edited; here also if a file was that it imports from.
+of the kernel that Python calls. A constant or a short integer in a call makes no version of its own: ``f(a, 0)`` and
+``f(a, k)`` are the same ``f``. And numba compiles a kernel again if its own file was edited; here also if a file was
+that it imports from. Where no folder can be written to, kernels are compiled in every process.
 """
 # mypy: allow-untyped-calls
 
+import gc
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from numba.core import types
+from numba.core import config, event, types
 from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
@@ -85,23 +88,67 @@ class _SourcesCache(FunctionCache):
 class Kernel(CPUDispatcher):
     """A kernel as Python calls it; ``callee`` is the same kernel as other kernels call it."""
 
+    _cache: Any
+    is_kept = False  # whether what is compiled is kept on disk, if a folder can be written to
+
     def __init__(self, py_func: Callable[..., Any], *_: Any) -> None:  # numba builds copies with more arguments
         super().__init__(py_func, {}, dict(OPTIONS))
         self.callee = _Callee(py_func, {}, dict(OPTIONS), _Translator)
 
-    def enable_caching(self) -> None:
-        """Keep what is compiled on disk; a ``RuntimeError`` where no folder can be written to."""
-        self._cache = _SourcesCache(self.py_func)
+    def compile(self, sig: Any) -> Any:
+        """Load or compile the kernel for these types."""
+        if self.is_kept and not isinstance(self._cache, _SourcesCache):
+            with suppress(RuntimeError):  # neither the package's folder nor the user's cache can be written
+                self._cache = _SourcesCache(self.py_func)
+        with _no_collection():
+            return super().compile(sig)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """What numba needs to know for a call from another kernel."""
-        return self.callee.get_call_template(
-            tuple(map(types.unliteral, args)), {name: types.unliteral(kind) for name, kind in kws.items()}
-        )
+        return self.callee.get_call_template(tuple(map(_usual, args)), {n: _usual(kind) for n, kind in kws.items()})
 
     def get_overload(self, sig: Any) -> Any:
         """The key of the kernel as others call it."""
         return self.callee.get_overload(sig)
+
+
+def _usual(kind: Any) -> Any:
+    """The type under which an argument is passed on: a constant as any other value, a short integer as a long one."""
+    kind = types.unliteral(kind)
+    is_signed = isinstance(kind, types.Integer) and kind in types.signed_domain
+    return types.int64 if is_signed else kind
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep Python from searching for garbage, which takes an eighth of the time of compiling."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def is_switched_off() -> bool:
+    """Whether kernels shall run as plain Python, which a debugger can step through (``NUMBA_DISABLE_JIT=1``)."""
+    return bool(getattr(config, "DISABLE_JIT"))  # noqa: B009 (numba adds it when it is loaded)
+
+
+def before_compiling(announce: Callable[[], None]) -> None:
+    """Call ``announce`` whenever a kernel that Python calls is about to be compiled."""
+
+    class Announcer(event.Listener):
+        def on_start(self, event: Any) -> None:
+            if isinstance(event.data["dispatcher"], Kernel):
+                announce()
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    event.register("numba:compile", Announcer())
 
 
 @cache

@@ -10,6 +10,7 @@ from scipy.special import entr, rel_entr
 
 from bica.errors import DataError, SettingError
 from bica.metrics.matching import NONE, Match, aligned, binary_table, match_columns, mixing_pair, probabilities
+from bica.model.identified import identified
 from bica.model.or_mixture import OrMixture
 
 
@@ -139,16 +140,60 @@ def column_score(found: OrMixture, truth: OrMixture) -> ColumnScore:
     (2, 1.0, 0.05)
     """
     left, right = _probability_by_column(aligned(found, truth)), _probability_by_column(truth)
-    errors = [abs(left[column] - probability) for column, probability in right.items() if column in left]
+    errors = [
+        abs(ours - true)
+        for column, probabilities in right.items()
+        for ours, true in zip(left.get(column, ()), probabilities, strict=False)  # of lossy twins, as many as both have
+    ]
     mean, worst = (float(np.mean(errors)), max(errors)) if errors else (None, None)
-    return ColumnScore(len(left), len(right), len(errors), mean, worst)
+    return ColumnScore(found.n_sources, truth.n_sources, len(errors), mean, worst)
 
 
-def _probability_by_column(model: OrMixture) -> dict[bytes, float]:
-    return {
-        column.tobytes(): probability
-        for column, probability in zip(model.columns, model.probability.tolist(), strict=True)
-    }
+def _probability_by_column(model: OrMixture) -> dict[bytes, list[float]]:
+    """The probabilities of the sources with each column, falling; only lossy twins are more than one."""
+    found: dict[bytes, list[float]] = {}
+    for column, probability in zip(model.columns, model.probability.tolist(), strict=True):
+        found.setdefault(column.tobytes(), []).append(probability)
+    return {column: sorted(probabilities, reverse=True) for column, probabilities in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeScore:
+    """How many edges of matched sources are true, and how far the reach of lossy ones is off."""
+
+    n_found: int
+    n_true: int
+    n_right: int
+    mean_reach_error: float | None  # mean |found - true| over right edges of sources that rows can identify
+    max_reach_error: float | None  # both None if there are none
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of the shares of right edges among the found and among the true ones."""
+        either = self.n_found + self.n_true
+        return 2 * self.n_right / either if either else 1.0
+
+
+def edge_score(found: OrMixture, truth: OrMixture) -> EdgeScore:
+    """Compare the edges of matched sources, and how often they work.
+
+    Reach is compared where the truth can be identified from rows (``bica.model.identified``): of a pair, for example,
+    it cannot.
+
+    >>> mixing = [[1], [1], [1], [1]]
+    >>> found, truth = (OrMixture(mixing, [0.2], reach=q * np.array(mixing)) for q in (0.7, 0.8))
+    >>> score = edge_score(found, truth)
+    >>> score.f1, round(score.mean_reach_error, 3)
+    (1.0, 0.1)
+    """
+    ordered = aligned(found, truth)
+    match = match_columns(ordered.mixing, truth.mixing, ordered.probability)
+    right = match.mixing & truth.mixing
+    reach = np.pad(ordered.reach, ((0, 0), (0, 1)))[:, match.order]
+    told = identified([np.flatnonzero(column).tolist() for column in truth.mixing.T]).sources
+    errors = np.abs(reach - truth.reach)[right & np.array(told, dtype=bool)]
+    mean, worst = (float(errors.mean()), float(errors.max())) if errors.size else (None, None)
+    return EdgeScore(int(ordered.mixing.sum()), int(truth.mixing.sum()), int(right.sum()), mean, worst)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,6 +205,7 @@ class Comparison:
     match: Match
     transmission_probability_error: ProbabilityError
     columns: ColumnScore
+    edges: EdgeScore | None = None  # where edges may fail in either model
 
     @property
     def hamming_distance(self) -> float:
@@ -168,7 +214,14 @@ class Comparison:
 
     def as_dict(self) -> dict[str, float | None]:
         """Every measure by name, in plain values that JSON can hold; None where a measure has no finite value."""
-        divergence = self.transmission_probability_error
+        divergence, edges = self.transmission_probability_error, self.edges
+        lossy: dict[str, float | None] = {}
+        if edges is not None:
+            lossy = {
+                "edge_f1": edges.f1,
+                "mean_reach_error": edges.mean_reach_error,
+                "max_reach_error": edges.max_reach_error,
+            }
         return {
             "n_found": self.columns.n_found,
             "n_true": self.columns.n_true,
@@ -183,6 +236,7 @@ class Comparison:
             "structure_error": self.structure_error,
             "transmission_probability_error": divergence.value if isfinite(divergence.value) else None,
             "n_missing": divergence.n_missing,
+            **lossy,
         }
 
 
@@ -207,6 +261,7 @@ def compare_models(found: OrMixture, truth: OrMixture, n_samples: float | None =
             match.probability, truth.probability, n_samples=n_samples
         ),
         columns=column_score(ordered, truth),
+        edges=edge_score(ordered, truth) if found.has_lossy_edges or truth.has_lossy_edges else None,
     )
 
 

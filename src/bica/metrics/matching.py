@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
 from scipy.sparse import csr_array, eye_array, kron, vstack
 
-from bica.data.chunks import numbered
+from bica.data.columns import numbered
 from bica.errors import BicaError, ModelError
 from bica.model.or_mixture import OrMixture
 

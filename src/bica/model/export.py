@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from bica.errors import ModelError, SettingError
@@ -39,7 +39,10 @@ def export_text(model: OrMixture, name: str) -> str:
 
 
 def to_networkx(model: OrMixture) -> networkx.Graph:
-    """A bipartite graph of nodes ``("sensor", name)`` and ``("source", name)``; edges where sources reach sensors."""
+    """A bipartite graph of nodes ``("sensor", name)`` and ``("source", name)``; edges where sources reach sensors.
+
+    Where edges may fail, each has its ``reach``: how often it works.
+    """
     import networkx
 
     graph = networkx.Graph()
@@ -49,8 +52,19 @@ def to_networkx(model: OrMixture) -> networkx.Graph:
         graph.add_node(("sensor", name), kind="sensor", name=name, bipartite=0, false_alarm=false_alarm, miss=miss)
     for name, probability in zip(names, model.probability.tolist(), strict=True):
         graph.add_node(("source", name), kind="source", name=name, bipartite=1, probability=probability)
-    graph.add_edges_from((("source", names[source]), ("sensor", sensor)) for source, sensor in model.edges())
+    graph.add_edges_from(
+        (("source", names[source]), ("sensor", sensor), {} if reach is None else {"reach": reach})
+        for source, sensor, reach in _edges(model)
+    )
     return graph
+
+
+def _edges(model: OrMixture) -> Iterator[tuple[int, str, float | None]]:
+    """A source's number, the name of a sensor that it reaches and how often; None where all edges are sure."""
+    place = {name: i for i, name in enumerate(model.sensors)}
+    for source, sensor in model.edges():
+        reach = None if model.lossy_reach is None else float(model.lossy_reach[place[sensor], source])
+        yield source, sensor, reach
 
 
 def graphml_text(model: OrMixture) -> str:
@@ -82,7 +96,9 @@ def dot_text(model: OrMixture) -> str:
     lines = [f'"sensor{i}" [label={_quoted(name)}, shape="box"];' for name, i in place.items()]
     for i, (name, probability) in enumerate(zip(model.source_names(), model.probability.tolist(), strict=True), 1):
         lines.append(f'"source{i}" [label={_quoted(name)}, shape="ellipse", probability="{probability!r}"];')
-    lines += [f'"source{source + 1}" -- "sensor{place[sensor]}";' for source, sensor in model.edges()]
+    for source, sensor, reach in _edges(model):
+        label = "" if reach is None else f' [label="{100 * reach:.3g} %", reach="{reach!r}"]'
+        lines.append(f'"source{source + 1}" -- "sensor{place[sensor]}"{label};')
     return "\n  ".join(['graph "bica" {', 'rankdir="LR";', *lines]) + "\n}\n"
 
 
@@ -94,13 +110,18 @@ def _quoted(name: str) -> str:
 
 
 def csv_text(model: OrMixture) -> str:
-    """One line for each sensor that a source reaches; a sensor that none reaches has no line."""
+    """One line for each sensor that a source reaches, with ``reach`` where edges may fail; others have no line."""
     names, probability = model.source_names(), model.probability.tolist()
-    rows = ((names[source], sensor, probability[source]) for source, sensor in model.edges())
-    return "".join(_csv_line(row) for row in (("source", "sensor", "probability"), *rows))
+    rows: list[tuple[object, ...]] = [("source", "sensor", "probability")]
+    rows += [(names[source], sensor, probability[source], reach) for source, sensor, reach in _edges(model)]
+    if model.has_lossy_edges:
+        rows[0] += ("reach",)
+    else:
+        rows[1:] = [row[:-1] for row in rows[1:]]
+    return "".join(map(_csv_line, rows))
 
 
-def _csv_line(row: tuple[str, str, object]) -> str:
+def _csv_line(row: tuple[object, ...]) -> str:
     line = io.StringIO(newline="")
     csv.writer(line).writerow(row)  # with both as its line end, it quotes a bare carriage return and a bare line feed
     return line.getvalue().removesuffix("\r\n") + "\n"

@@ -22,6 +22,7 @@ from bica.output import write_whole
 from bica.text import USUAL_NOUNS, Nouns, as_distinct_names, as_name
 
 LEVEL = 0.95  # of every interval unless another is asked for
+NEAR = 2.0  # errors: closer to 0 or 1, the log odds of an estimate mean little
 LARGEST_LOG_ODDS = 700.0  # beyond that the probability is 1 to the last digit
 
 
@@ -44,6 +45,21 @@ def probability_interval(probability: float, error: float, level: float = LEVEL)
     log_odds = math.log(probability) - math.log1p(-probability)
     half /= probability * (1.0 - probability)
     return _probability_of(log_odds - half), _probability_of(log_odds + half)
+
+
+def rate_interval(rate: float, error: float, level: float = LEVEL) -> tuple[float, float]:
+    """The interval of a reach or a leak, which may well be 1 or 0.
+
+    An estimate within two errors of either has the plain interval, cut at the end: there, one that is symmetric in the
+    log odds would leave nothing out. Others have the interval of a probability.
+
+    >>> [round(end, 3) for end in rate_interval(0.001, 0.01)], [round(end, 3) for end in rate_interval(0.8, 0.01)]
+    ([0.0, 0.021], [0.78, 0.819])
+    """
+    if math.isnan(error) or min(rate, 1.0 - rate) > NEAR * error:
+        return probability_interval(rate, error, level)
+    half = NormalDist().inv_cdf(0.5 + level / 2) * error
+    return max(0.0, rate - half), min(1.0, rate + half)
 
 
 def _probability_of(log_odds: float) -> float:
@@ -74,7 +90,7 @@ class SourceEntry:
     def reach_interval(self, edge: int) -> tuple[float, float] | None:
         """Where the true reach of the sensor at this place lies with 95 % certainty; None without an error."""
         error = None if self.reach_error is None else self.reach_error[edge]
-        return None if self.reach is None or error is None else probability_interval(self.reach[edge], error)
+        return None if self.reach is None or error is None else rate_interval(self.reach[edge], error)
 
     @property
     def interval(self) -> tuple[float, float] | None:

@@ -18,6 +18,7 @@ from bica.model.files import (
     as_json,
     known_numbers,
     probability_interval,
+    rate_interval,
     read_document,
     write_document,
 )
@@ -92,7 +93,7 @@ class Fit:
         """
         errors = np.full(self.model.mixing.shape, np.nan) if self.reach_error is None else self.reach_error
         pairs = zip(self.model.reach.ravel(), errors.ravel(), strict=True)
-        ends = [probability_interval(*pair, level) for pair in pairs]
+        ends = [rate_interval(*pair, level) for pair in pairs]
         return np.array(ends).reshape(*errors.shape, 2)
 
     def _errors(self) -> NDArray[np.float64]:

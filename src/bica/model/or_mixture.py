@@ -11,16 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from bica.data.chunks import numbered
+from bica.data.columns import numbered
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.errors import LimitError, ModelError
 from bica.kernels.bits import Words, packed
-from bica.model.distribution import log_probability, pattern_table
 from bica.model.export import to_networkx
 from bica.model.files import ModelDocument, SourceEntry, known_numbers, read_document, write_document
 from bica.model.names import kept_names, renamed, source_id
-from bica.model.noise import Noise, as_numbers, as_probabilities
+from bica.model.noise import Noise, as_numbers, as_probabilities, log_probability, pattern_table
 from bica.text import as_distinct_names, as_name, told_apart
 
 if TYPE_CHECKING:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import Binarize
+from bica.data.columns import Binarize
 from bica.diagnose.verdicts import Diagnosis
 from bica.errors import SettingError
 from bica.model.files import Rate
 from bica.model.fit import Fit
+from bica.model.identified import leak_words, reach_words, source_note, told_of
 from bica.model.or_mixture import OrMixture
 from bica.report.observed import ROWS_LISTED, SMALL, ActivityView, Evidence, PairView, PatternView, evidence_in
 from bica.report.page import Parts, Report, anonymous, entry_of, page_of, with_plain_names
@@ -236,6 +237,7 @@ class _Story:
         supports = (
             support if isinstance(support, list) and len(support) == model.n_sources else [None] * model.n_sources
         )
+        lossy = self._lossy_edges() if model.has_lossy_edges else [{}] * model.n_sources
         return [
             {
                 "name": name,
@@ -246,10 +248,24 @@ class _Story:
                 "support": _rounded(share) if isinstance(share, int | float) else None,
                 "stay": None if stays is None or np.isinf(stays[j]) else _rounded(stays[j]),
                 "on": np.flatnonzero(column).tolist(),
+                **lossy[j],
             }
             for j, (name, column, p, (low, high), share) in enumerate(
                 zip(model.source_names(), model.mixing.T, model.probability, ends, supports, strict=True)
             )
+        ]
+
+    def _lossy_edges(self) -> list[dict[str, Any]]:
+        """How often each source reaches each of its sensors, as numbers and in words, and what rows leave open."""
+        document = replace(self.fit.document(), nouns=self.nouns)
+        told = told_of(document)
+        return [
+            {
+                "reach": [_rounded(share) for share in source.reach or ()],
+                "reach_words": reach_words(source, is_identified=told.is_identified[j]),
+                "note": _big(source_note(document, j, told)),
+            }
+            for j, source in enumerate(document.sources)
         ]
 
     def _noise(self) -> dict[str, Any]:
@@ -259,6 +275,8 @@ class _Story:
         known = isinstance(ends, list) and len(ends) == 2 and all(isinstance(end, int | float) for end in ends)
         interval = f" (95 % interval {ends[0]:.3g} to {ends[1]:.3g})" if known else ""
         words = _noise_words(false_alarm, miss, self.nouns, interval)
+        if self.fit.model.has_lossy_edges:
+            words = f"{_big(leak_words(replace(self.fit.document(), nouns=self.nouns)))}."
         return {"false_alarm": false_alarm, "miss": miss, "words": words}
 
     def _observed(self) -> dict[str, Any]:

@@ -115,7 +115,11 @@ def drawable(model: OrMixture) -> OrMixture:
 
 def _cells(model: OrMixture) -> Values:
     names = model.source_names()
-    return [{"line": names[source], "column": sensor} for source, sensor in model.edges()]
+    cells: Values = [{"line": names[source], "column": sensor} for source, sensor in model.edges()]
+    if model.has_lossy_edges:
+        for cell, reach in zip(cells, model.reach.T[model.mixing.T].tolist(), strict=True):
+            cell["reach"] = reach
+    return cells
 
 
 def _bars(model: OrMixture, grid: Grid) -> alt.LayerChart:

@@ -53,8 +53,12 @@ class Grid:
     show_lines: bool = True
 
     def filled(self, cells: Values, color: str) -> alt.LayerChart:
-        """The board with some cells filled in one colour."""
-        return self.layer(self.cells(cells).mark_rect(fill=color, **self._gap()))
+        """The board with some cells filled in one colour, paler where their ``reach`` is lower."""
+        marks = self.cells(cells).mark_rect(fill=color, **self._gap())
+        if any("reach" in cell for cell in cells):
+            shade = alt.Scale(domain=[0, 1], range=[0.15, 1])
+            marks = marks.encode(opacity=alt.Opacity("reach:Q", scale=shade, legend=None))
+        return self.layer(marks)
 
     def layer(self, marks: alt.Chart) -> alt.LayerChart:
         """Marks on top of the board of empty cells."""

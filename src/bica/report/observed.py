@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import Binarize
+from bica.data.columns import Binarize
 from bica.data.pairs import PairCounts
 from bica.data.patterns import PatternCounts
-from bica.data.roles import as_dates
 from bica.data.rows import Rows, places_of
+from bica.data.slots.store import as_dates
 from bica.data.tables import OPENED, is_weighted, open_table
 from bica.diagnose.goodness import binomial_tails, both_on, signed_deviance
 from bica.diagnose.table import PAIR_LIMIT, stretch_of

@@ -19,6 +19,7 @@ import numpy as np
 from bica.estimate.bootstrap import Bootstrap
 from bica.invert.explain import Explanations
 from bica.model.fit import Fit
+from bica.model.identified import reach_words, told_of
 from bica.model.or_mixture import OrMixture
 from bica.output import write_whole
 from bica.text import VERDICTS, Nouns, counted, counted_as, folded, harmless, told_apart
@@ -211,18 +212,35 @@ def model_table(given: OrMixture | Fit) -> str:
     has_ends = not np.isnan(ends).all()
     headings = [nouns.source[0], "probability", *(["95 % interval"] if has_ends else []), nouns.sensor[1]]
     lines: list[list[str | float]] = []
-    for name, p, (low, high), column in zip(
-        model.source_names(), model.probability.tolist(), ends.tolist(), model.mixing.T, strict=True
+    reached = reached_sensors(fit)
+    for name, p, (low, high), sensors in zip(
+        model.source_names(), model.probability.tolist(), ends.tolist(), reached, strict=True
     ):
         between = [] if not has_ends else ["" if low != low else f"{low:.3g} to {high:.3g}"]
-        sensors = folded([model.sensors[i] for i in np.flatnonzero(column)], SENSORS_SHOWN)
-        lines.append([name, float(p), *between, sensors])
+        lines.append([name, float(p), *between, folded(sensors, SENSORS_SHOWN)])
     verdict = fit.diagnostics.get("diagnosis")
     note = VERDICTS.get(str(verdict.get("verdict")), "") if isinstance(verdict, Mapping) else ""
     return small_table(model_words(fit), headings, lines, note)
 
 
 SENSORS_SHOWN = 6  # of a source in a small table
+
+
+def reached_sensors(fit: Fit) -> list[list[str]]:
+    """The names of the sensors of every source, with how often it reaches each where edges may fail.
+
+    >>> reached_sensors(Fit(OrMixture([[1], [1], [1]], [0.2], reach=[[0.9], [1], [0.5]], sensors=["a", "b", "c"])))
+    [['a 90 %', 'b 100 %', 'c 50 %']]
+    """
+    names = [[fit.model.sensors[i] for i in np.flatnonzero(column)] for column in fit.model.mixing.T]
+    if not fit.model.has_lossy_edges:
+        return names
+    document = fit.document()
+    told = told_of(document).is_identified
+    words = [reach_words(source, is_identified=own) for source, own in zip(document.sources, told, strict=True)]
+    return [
+        [f"{name} {word}".rstrip() for name, word in zip(*each, strict=True)] for each in zip(names, words, strict=True)
+    ]
 
 
 def model_words(fit: Fit) -> str:

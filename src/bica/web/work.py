@@ -18,9 +18,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from bica.data.chunks import Columns
+from bica.data.columns import ColumnLook, Columns
 from bica.data.patterns import PatternCounts
-from bica.data.roles import ColumnLook
 from bica.data.rows import Rows
 from bica.data.tables import looks_in, open_table
 from bica.data.writers import activity_file
@@ -30,7 +29,6 @@ from bica.errors import BicaError, ColumnWarning, SettingError
 from bica.estimate.likelihood import forecast
 from bica.estimate.settings import KnownSource
 from bica.invert.decode import decode, decode_table
-from bica.kernels.compiled import compiled_before
 from bica.methods import method_named
 from bica.model.fit import Fit
 from bica.pipeline import learn, read
@@ -43,7 +41,6 @@ from bica.web.store import Store, TableEntry
 PAUSE = 0.1  # seconds between two reports of the same loop
 ROWS_LISTED = 500
 COLUMNS_LISTED = 2000
-COMPILING = "compiling, once: the first run after an install takes some seconds longer"
 NOISES = ("auto", "estimate", "two-rates", "per-sensor")
 
 
@@ -289,8 +286,6 @@ class Teller:
 
 def do(task: Mapping[str, Any], teller: Teller) -> dict[str, Any]:
     """Do one task and say how it ended: with ``result``, ``stopped`` or one plain sentence as ``error``."""
-    if not compiled_before():
-        teller(COMPILING, 0, None)
     store = Store(task["folder"])
     try:
         with listening(teller), warnings.catch_warnings():

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture
 from tests.cli.conftest import MODEL, write_model
 
 NOISY = {"false_alarm": 0.05, "miss": 0.1}
@@ -97,3 +99,12 @@ def test_hostile_names_are_harmless(run, tmp_path):
     shown = run("explain", write_model(tmp_path / "m.json", sources=sources), "--on", "hall")
     assert all(line.isprintable() for line in shown.stdout.splitlines())
     assert r"\x1b]0;owned" in shown.stdout
+
+
+def test_edges_that_fail_are_not_called_errors_of_sensors(run, tmp_path):
+    OrMixture([[1], [1], [1]], [0.2], Noise(0.01), [[0.9], [0.5], [0.8]], sensors=["a", "b", "c"]).save(tmp_path / "m")
+    done = run("explain", tmp_path / "m", "--on", "a", "--on", "c")
+    assert done.exit_code == 0
+    assert "not reached: b" in done.stdout
+    assert "on by itself: a, c" in done.stdout
+    assert "missed" not in done.stdout

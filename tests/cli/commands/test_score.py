@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from bica.cli.screens.comparison import MEANING
@@ -28,7 +29,12 @@ def test_all_measures_are_shown_with_their_meaning(run, found, truth):
     shown = run("score", found, truth, env={"COLUMNS": "80"})
     assert shown.exit_code == 0
     measures = compare_models(OrMixture.load(found), OrMixture.load(truth)).as_dict()
-    assert measures.keys() == MEANING.keys() - {"activity_error_ratio"}
+    assert measures.keys() == MEANING.keys() - {
+        "activity_error_ratio",
+        "edge_f1",
+        "mean_reach_error",
+        "max_reach_error",
+    }
     for name in measures:
         line = next(line for line in shown.stdout.splitlines() if line.split()[:1] == [name])
         assert MEANING[name] in line  # on one line even on a narrow terminal
@@ -97,3 +103,13 @@ def test_a_broken_file_is_named(run, truth, tmp_path):
     shown = run("score", tmp_path / "cut.json", truth)
     assert shown.exit_code == 3
     assert "cut.json" in shown.stderr
+
+
+def test_lossy_edges_are_scored_too(run, tmp_path):
+    mixing = np.ones((4, 1))
+    for name, reach in (("found", 0.7), ("truth", 0.8)):
+        OrMixture(mixing, [0.2], reach=reach * mixing).save(tmp_path / name)
+    scores = json.loads(run("score", tmp_path / "found", tmp_path / "truth", "--json").stdout)
+    assert scores["edge_f1"] == 1.0
+    assert scores["mean_reach_error"] == pytest.approx(0.1)
+    assert "edge_f1" in run("score", tmp_path / "found", tmp_path / "truth").stdout

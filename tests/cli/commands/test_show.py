@@ -2,9 +2,28 @@
 
 import json
 
+import numpy as np
 import pytest
 
+from bica.model.fit import Fit
+from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture
 from tests.cli.conftest import MODEL, shell, write_model
+
+LOSSY = OrMixture(
+    [[1, 0], [1, 0], [1, 1], [1, 1]],
+    [0.2, 0.05],
+    Noise([0.004, 0.01, 0.0, 0.0]),
+    [[0.87, 0], [0.41, 0], [0.95, 0.5], [1, 0.4]],
+    sensors=["gw_01", "gw_02", "gw_03", "gw_04"],
+)
+LOSSY_FIT = Fit(
+    LOSSY,
+    "some",
+    probability_error=[0.01, np.nan],
+    reach_error=[[0.015, np.nan], [0.02, np.nan], [0.01, np.nan], [np.nan, np.nan]],
+    leak_error=[0.0005, 0.001, np.nan, np.nan],
+)
 
 HOSTILE = ["[red]alert[/red]", "bell\x07\x1b[31m", ":smile:", "two\nlines", "back\u202ewards", "日本", ""]
 
@@ -240,3 +259,43 @@ class TestPictures:
         (tmp_path / "p.png").write_text("mine")
         assert run("show", model_file, "--picture", tmp_path / "p.png").exit_code == 3
         assert (tmp_path / "p.png").read_text() == "mine"
+
+
+class TestLossyEdges:
+    @pytest.fixture
+    def words(self, run, tmp_path):
+        """What is shown of the model above, in one line."""
+        LOSSY_FIT.save(tmp_path / "lossy.json")
+        done = run("show", tmp_path / "lossy.json")
+        assert done.exit_code == 0
+        return " ".join(done.stdout.split())
+
+    def test_every_edge_has_its_reach_with_an_interval(self, words):
+        for part in ("gw_01 87 % (84–90)", "gw_02 41 % (37–45)", "gw_03 95 %"):
+            assert part in words
+
+    def test_a_pair_has_a_range_and_no_reach(self, words):
+        assert "gw_03 50 %" not in words
+        assert "between 0.98 % and 5 %, cannot be told from two sensors" in words
+
+    def test_leaks_and_shares_are_shown(self, words):
+        assert "also on by itself: gw_02 in 1 % (0.82–1.2) of the rows, gw_01 in 0.4 %" in words
+        assert "gw_01 17.7 % source1 98 %, by itself 2.3 %" in words
+
+    def test_hostile_names_are_harmless(self, run, tmp_path):
+        names = ["\x1b[31m", "b\nc", "[bold]", "d"]
+        LOSSY_FIT.model.with_labels(names, ["\x1b[0m", None]).save(tmp_path / "m.json")
+        done = run("show", tmp_path / "m.json")
+        assert done.exit_code == 0
+        assert "\x1b" not in done.stdout
+
+    def test_many_sensors_are_left_to_full(self, run, tmp_path):
+        wide = OrMixture(np.ones((40, 1)), [0.1], Noise(0.01), np.full((40, 1), 0.5))
+        wide.save(tmp_path / "m.json")
+        assert "by itself:" in run("show", tmp_path / "m.json").stdout
+        assert "of these rows" not in run("show", tmp_path / "m.json").stdout
+        assert "of these rows" in run("show", tmp_path / "m.json", "--full").stdout
+
+    def test_misses_are_not_forgotten(self, run, tmp_path):
+        LOSSY.with_noise(Noise(0.01, 0.02)).save(tmp_path / "m.json")
+        assert "misses at rate 0.0200" in run("show", tmp_path / "m.json").stdout

@@ -88,7 +88,11 @@ def quiet_share(model: OrMixture) -> NDArray[np.float64]:
 
     >>> quiet_share(OrMixture([[1, 1], [0, 1]], [0.2, 0.5]))
     array([0.4, 0.5])
+    >>> quiet_share(OrMixture([[1, 1], [0, 1]], [0.2, 0.5], reach=[[1, 0.5], [0, 1]]))
+    array([0.6, 0.5])
     """
+    if model.lossy_reach is not None:
+        return np.asarray((1 - model.lossy_reach * model.probability).prod(axis=1))
     return np.asarray(np.where(model.mixing, 1 - model.probability, 1.0).prod(axis=1))
 
 

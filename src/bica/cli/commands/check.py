@@ -39,7 +39,7 @@ def check(table: str, with_fit: bool, as_json: bool, reading: dict[str, Any]) ->
         diagnosis, signs = Diagnosis.of(counts), hints(counts)
     ahead = forecast(diagnosis.table)
     if with_fit:
-        with waiting("learning the sources", compiles=False):
+        with waiting("learning the sources"):
             diagnosis = learn(counts, method_named(ahead.method, n_jobs=-1), np.random.default_rng(0)).diagnosis
     if as_json:
         print_json(diagnosis.as_dict() | {"hints": [asdict(sign) for sign in signs], "forecast": asdict(ahead)})

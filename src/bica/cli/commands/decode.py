@@ -11,7 +11,7 @@ from bica.cli.options import force_option, json_option, output_option, table_opt
 
 if TYPE_CHECKING:
     from bica.cli.screens.decoding import Summary
-    from bica.data.chunks import Columns
+    from bica.data.columns import Columns
     from bica.data.rows import Rows
     from bica.invert.decode import Decoded
     from bica.invert.solvers import Solver
@@ -127,7 +127,7 @@ def _draw(names: tuple[str, ...], found: list[Decoded], columns: Columns, pictur
     active = [part.active for part in found]
     if not sum(map(len, active)) or not names:
         raise DataError("there is no activity to draw: the table has no rows, or the model no sources")
-    with waiting("drawing", compiles=False):
+    with waiting("drawing"):
         place = None if columns.time is None else columns.labels.index(columns.time)
         times = None if place is None else [time for part in found for time in part.labels[place]]
         chart = activity_chart(names, unpacked(np.vstack(active), len(names)), times)

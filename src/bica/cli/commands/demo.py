@@ -47,7 +47,7 @@ def demo(output: str | None, force: bool, as_json: bool) -> None:
         data = PatternCounts.of(given.table_path)
         found = learn(data, Likelihood(n_jobs=-1), np.random.default_rng(0)).fit
     if output is not None:
-        with waiting("drawing pictures", compiles=False):
+        with waiting("drawing pictures"):
             _write_folder(Path(output), found, truth, given.table_path)
         note(f"the model and {len(PICTURES)} pictures are in {output}")
     if as_json:

@@ -94,7 +94,7 @@ def monitor(
         _check_picture(picture)
     with waiting("monitoring"):
         problem = _problem(channels, sniffers, method, seed)
-    with waiting("monitoring", compiles=False):
+    with waiting("monitoring"):
         relaxation = relax(problem)
         found = [
             assign(

@@ -101,7 +101,7 @@ def write_figure(output: str, name: str, chart: Any, text: str) -> None:
     from bica.report.pictures import FORMATS, save_picture
 
     folder = Path(output)
-    with waiting("drawing pictures", compiles=False):
+    with waiting("drawing pictures"):
         for ending in FORMATS:
             save_picture(chart, folder / f"{name}{ending}", overwrite=True)
         write_whole(folder / f"{name}.md", text + "\n", overwrite=True)

@@ -82,7 +82,7 @@ def _draw(document: ModelDocument, places: list[int], picture: str, force: bool)
 
     ending = Path(picture).suffix.lower()
     fit = Fit.of_document(document)
-    with waiting("drawing", compiles=False):
+    with waiting("drawing"):
         if ending == ".html":
             content: str | bytes = fit.report(origin=Path(picture).stem).html
         else:

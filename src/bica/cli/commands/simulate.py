@@ -148,7 +148,7 @@ def simulate(
     check_table_names(output, activity)
     check_outputs(force, output, truth, activity, as_json=as_json)
     rng = np.random.default_rng(seed)
-    with waiting("drawing rows", compiles=False):
+    with waiting("drawing rows"):
         problem = bica.simulate.simulate(wanted.build(rng), samples, rng, persistence)
         model = problem.model
         files = {output: table_bytes(problem.rows, model.sensors, output)}

@@ -136,7 +136,7 @@ def simulate(
     check_table_names(output, activity)
     check_outputs(force, output, truth, activity, field_file, as_json=as_json)
     rng = np.random.default_rng(seed)
-    with waiting("drawing slots", compiles=False):
+    with waiting("drawing slots"):
         field = random_field(users, rng, n_monitors=monitors, side=side, propagation=propagation_of(radio))
         survey = draw_survey(field, random_traffic(users, rng, reading), samples, flip_rate, rng)
         problem = survey.problem
@@ -257,7 +257,7 @@ def map_users(
 
     check_outputs(force, output)
     document = read_model(model)
-    with waiting("locating the users", compiles=table is not None):
+    with waiting("locating the users"):
         placed = PlacedUsers.of(OrMixture.of_document(document), read_field(field, propagation_of(radio)))
         activity = None if table is None else _activity(placed, document, table)[first : first + slots]
         if output is not None:

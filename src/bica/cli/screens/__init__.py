@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from bica.progress import listening
+from bica.progress import COMPILING, WAIT, Listener, listening
 from bica.text import harmless
 
 
@@ -52,17 +52,27 @@ PATIENCE = 2.0  # seconds; shorter work shows no bar
 
 
 @contextmanager
-def waiting(what: str, *, compiles: bool = True) -> Iterator[None]:
+def waiting(what: str) -> Iterator[None]:
     """Show that ``what`` is going on, and how far the loops inside have come."""
-    from bica.kernels.compiled import compiled_before
-
-    if compiles and not compiled_before():
-        note("compiling, once: the first run after an install takes some seconds longer")
     if notes().is_terminal:
         with _shown(what):
             yield
     else:
-        yield
+        with listening(_said_once()):
+            yield
+
+
+def _said_once() -> Listener:
+    """A listener for where there is no terminal: one line if something is compiled."""
+    said = False
+
+    def listener(part: str, _: int, __: int | None) -> None:
+        nonlocal said
+        if part == COMPILING and not said:
+            said = True
+            note(WAIT)
+
+    return listener
 
 
 @contextmanager
@@ -84,7 +94,8 @@ def _shown(what: str) -> Iterator[None]:
     timer.start()
 
     def move(part: str, done: int, total: int | None) -> None:
-        bar.update(task, description=f"{what}: {part}", completed=done, total=total)
+        text = f"{what}: {part}" if part != COMPILING else f"{what}: {part}, {done} of about {total}"
+        bar.update(task, description=text, completed=done, total=total)
 
     try:
         with listening(move):

@@ -81,6 +81,9 @@ MEANING = {
     "structure_error": "sources of a pair, off in total",
     "transmission_probability_error": "divergence of the probabilities",
     "n_missing": "true sources without a match",
+    "edge_f1": "edges of matched sources; 1 is perfect",
+    "mean_reach_error": "over right edges that rows can tell",
+    "max_reach_error": "over right edges that rows can tell",
     "activity_error_ratio": "share of wrong cells in the activity",
 }
 

@@ -133,7 +133,7 @@ def _explanations(model: OrMixture, found: Explanations, nouns: Nouns) -> Table:
     table.add_column(f"active {nouns.source[1]}", overflow="fold")
     erred = bool(found.missed.any() or found.false_alarm.any())
     if erred:
-        table.add_column(f"{nouns.sensor[1]} in error", overflow="fold")
+        table.add_column(f"{nouns.sensor[1]} {'that differ' if model.has_lossy_edges else 'in error'}", overflow="fold")
     names = model.source_names()
     for k, rank in enumerate(found.rank.tolist()):
         tied = (found.rank == rank).sum() > 1 or (found.more_ties and rank == found.rank[-1])
@@ -145,7 +145,8 @@ def _explanations(model: OrMixture, found: Explanations, nouns: Nouns) -> Table:
 
 def _error_words(model: OrMixture, found: Explanations, k: int) -> str:
     words = []
-    for verb, chosen in (("missed", found.missed[k]), ("false alarm", found.false_alarm[k])):
+    verbs = ("not reached", "on by itself") if model.has_lossy_edges else ("missed", "false alarm")
+    for verb, chosen in zip(verbs, (found.missed[k], found.false_alarm[k]), strict=True):
         names = [harmless(name) for name in _named(model.sensors, chosen)]
         if names:
             words.append(f"{verb}: {folded(names, SENSORS_SHOWN)}")

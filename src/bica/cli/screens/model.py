@@ -13,8 +13,18 @@ from rich.text import Text
 from bica.cli.screens import Screen, note
 from bica.errors import SettingError
 from bica.model.files import ModelDocument, Rate, document_text
+from bica.model.identified import (
+    LEAKS_NAMED,
+    leak_words,
+    rates_of,
+    reach_words,
+    share_words,
+    shares_of,
+    source_note,
+    told_of,
+)
 from bica.output import free_name, write_output
-from bica.text import USUAL_NOUNS, VERDICTS, Nouns, counted, counted_as, folded, harmless
+from bica.text import USUAL_NOUNS, VERDICTS, Nouns, counted, counted_as, folded, harmless, percent
 
 STYLES = {"misfit": "bold red", "doubtful": "bold yellow", "too few rows": "bold yellow", "fits": "bold green"}
 
@@ -122,11 +132,14 @@ def show_model(screen: Console, document: ModelDocument, *, full: bool = False, 
         screen.print(source_table(document, shown, full=full))
     if len(shown) < len(document.sources):
         screen.print(Text(left_out_words(document, len(shown), len(places))))
-    screen.print(Text(f"noise: {noise_words(document.false_alarm, document.miss)}{noise_interval(document.fitted)}"))
+    if document.has_lossy_edges:
+        show_lossy_edges(screen, document, shown, full=full)
+    else:
+        noise = noise_words(document.false_alarm, document.miss)
+        screen.print(Text(f"noise: {noise}{noise_interval(document.fitted)}"))
     screen.print(Text(harmless(fitted_words(document.fitted, nouns))))
-    other = _entry(document.fitted, "diagnostics", "other_edges", "sentence")
-    if isinstance(other, str):
-        screen.print(Text(harmless(other)))
+    for sentence in edge_words(document.fitted):
+        screen.print(Text(harmless(sentence)))
     order = order_words(document.fitted)
     if order:
         screen.print(Text(harmless(order)))
@@ -135,6 +148,25 @@ def show_model(screen: Console, document: ModelDocument, *, full: bool = False, 
     diagnosis = saved_diagnosis(document.fitted)
     if diagnosis:
         show_verdict(screen, diagnosis)
+
+
+def show_lossy_edges(screen: Console, document: ModelDocument, places: Sequence[int], *, full: bool) -> None:
+    """Print what rows leave open about the sources shown, how often sensors are on by themselves, and why."""
+    told, nouns = told_of(document), document.nouns
+    notes = [(document.sources[j].name or f"source{j + 1}", source_note(document, j, told)) for j in places]
+    show_findings(screen, [f"{name}: {note}" for name, note in notes if note])
+    screen.print(Text(harmless(leak_words(document, len(document.sensors) if full else LEAKS_NAMED))))
+    if document.miss != 0 and any(rates_of(document.miss, document.sensors)):
+        screen.print(Text(f"misses {_rate_words(document.miss)}"))
+    if len(document.sensors) > SENSORS_SHOWN and not full:
+        return
+    table = plain_table(nouns.sensor[0])
+    table.add_column("on in", justify="right", no_wrap=True)
+    table.add_column(f"of these {nouns.row[1]}, on by (several may coincide)", overflow="fold")
+    for name, shares in zip(document.sensors, shares_of(document), strict=True):
+        at_most = len(document.sources) if full else SENSORS_OF_MANY
+        table.add_row(Text(harmless(name)), percent(shares.on), Text(harmless(share_words(document, shares, at_most))))
+    screen.print(table)
 
 
 def left_out_words(document: ModelDocument, n_shown: int, n_found: int) -> str:
@@ -150,21 +182,36 @@ def source_table(document: ModelDocument, places: Sequence[int], *, full: bool) 
     """One line per source; with the interval if there is an error, and the support if there was a bootstrap."""
     columns = {
         "probability": [number(source.probability) for source in document.sources],
-        "95 % interval": ["" if source.interval is None else between(source.interval) for source in document.sources],
+        "95 % interval": interval_words(document),
         "support": support_words(document),
     }
     shown = {title: cells for title, cells in columns.items() if any(cells)}
     table = plain_table(document.nouns.source[0])
     for title in shown:
         table.add_column(title, justify="right", no_wrap=True)
-    table.add_column(document.nouns.sensor[1], overflow="fold")
+    heading = ", and how often each is reached" if document.has_lossy_edges else ""
+    told = told_of(document).is_identified if document.has_lossy_edges else ()
+    table.add_column(f"{document.nouns.sensor[1]}{heading}", overflow="fold")
     at_most = SENSORS_SHOWN if len(places) <= FEW else SENSORS_OF_MANY
     for place in places:
         source = document.sources[place]
         name, sensors = source.name or f"source{place + 1}", [document.sensors[i] for i in source.sensors]
+        if told:
+            reach = reach_words(source, is_identified=told[place])
+            sensors = [f"{sensor} {words}".rstrip() for sensor, words in zip(sensors, reach, strict=True)]
         cells, drives = [cells[place] for cells in shown.values()], sensor_list(sensors, full=full, at_most=at_most)
         table.add_row(Text(harmless(name)), *cells, drives)
     return table
+
+
+def interval_words(document: ModelDocument) -> list[str]:
+    """The interval of every probability; of a pair with lossy edges, all that its rows leave open."""
+    pairs = told_of(document).pairs if document.has_lossy_edges else (None,) * len(document.sources)
+    ends = [
+        source.interval if pair is None else (pair.least, pair.most)
+        for source, pair in zip(document.sources, pairs, strict=True)
+    ]
+    return ["" if pair is None else between(pair) for pair in ends]
 
 
 def support_words(document: ModelDocument) -> list[str]:
@@ -243,6 +290,18 @@ def _rate_words(rate: Rate) -> str:
     if isinstance(rate, tuple):
         return f"at rates from {number(min(rate))} to {number(max(rate))}"
     return f"at rate {number(rate)}"
+
+
+def edge_words(fitted: Mapping[str, Any]) -> list[str]:
+    """What is to be said of families of sources, and what the other kind of edges would have said.
+
+    >>> edge_words({"diagnostics": {"other_edges": {"sentence": "with lossy edges: 2 sources"}}})
+    ['with lossy edges: 2 sources']
+    """
+    families = _entry(fitted, "diagnostics", "families")
+    entries = [*(families if isinstance(families, list) else []), _entry(fitted, "diagnostics", "other_edges")]
+    found = [_entry(entry, "sentence") for entry in entries]
+    return [sentence for sentence in found if isinstance(sentence, str)]
 
 
 def order_words(fitted: Mapping[str, Any]) -> str:

@@ -10,19 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bica.data.chunks import (
-    MISSING,
-    STRANGE,
-    Chunk,
-    Columns,
-    Options,
-    Table,
-    cells_of,
-    chunk_of_values,
-    numbered,
-    rows_a_chunk,
-    strange_value,
-)
+from bica.data.chunks import MISSING, STRANGE, Chunk, Table, cells_of, chunk_of_values, rows_a_chunk, strange_value
+from bica.data.columns import Columns, Options, numbered
 from bica.data.readers.matrix_files import check_shape, read_matrix
 from bica.errors import DataError
 from bica.kernels.bits import Words, all_observed, n_words, pack_sparse, packed

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import AS_TEXT, numbered
-from bica.data.roles import SAMPLE, ColumnLook, looks_of
+from bica.data.chunks import AS_TEXT
+from bica.data.columns import SAMPLE, ColumnLook, looks_of, numbered
 from bica.errors import DataError, RowError
 from bica.text import brief, counted
 

@@ -17,12 +17,15 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import GROUPED_SENSORS, Chunk, Columns, checked_weights, chunk_of_values, rows_a_chunk
+from bica.data.chunks import GROUPED_SENSORS, Chunk, chunk_of_values, rows_a_chunk
+from bica.data.columns import Columns, checked_weights
 from bica.errors import DataError, RowError
 from bica.output import interruption, temporary_folder
 
 Row = tuple[Any, ...]
 QUIET = "SET enable_progress_bar = false"  # which would go to standard output in an interactive session
+COUNTS_MARK = "bica_counts"  # what a Parquet file of counts says about itself, and its column of counts
+COUNT_COLUMN = "rows counted"
 ROWS_PER_FETCH = 64  # no slower than thousands
 CHARACTERS_PER_BATCH = 1 << 26
 TOO_LONG = ("Maximum line size", "does not support a full read")  # what the engine says of a line without end

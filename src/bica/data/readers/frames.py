@@ -14,15 +14,13 @@ from bica.data.chunks import (
     NOT_OBSERVED,
     STRANGE,
     Chunk,
-    Columns,
     cells_of,
-    checked_weights,
     chunk_of_cells,
     floats_of,
     rows_a_chunk,
     strange_value,
 )
-from bica.data.roles import ID_NAME, SAMPLE, TIME_NAME, ColumnLook, looks_of
+from bica.data.columns import ID_NAME, SAMPLE, TIME_NAME, ColumnLook, Columns, checked_weights, looks_of
 from bica.errors import DataError
 from bica.text import brief
 

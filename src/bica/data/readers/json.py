@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import strange_value
+from bica.data.columns import SAMPLE, ColumnLook, looks_of
 from bica.data.readers.engine import TextLines
-from bica.data.roles import SAMPLE, ColumnLook, looks_of
 from bica.errors import DataError, RowError
 
 LINES_AT_HAND = 2048  # in the engine

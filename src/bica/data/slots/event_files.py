@@ -13,8 +13,7 @@ import duckdb
 from bica.data.captures import HEADER, PCAPNG_MAGIC, PcapHeader, Sniffer, add_capture, is_capture, open_bytes
 from bica.data.readers.csv import layout_of
 from bica.data.readers.engine import Compression, TextLines, check_whole, path_literal, plain, text_literal
-from bica.data.roles import DATE_FIRST, date_format
-from bica.data.slots.store import EventStore, Unit, microseconds_sql, unit_of_size
+from bica.data.slots.store import DATE_FIRST, EventStore, Unit, date_format, microseconds_sql, unit_of_size
 from bica.data.tables import Kind, check_file, keep_standard_input, kind_inside, kind_of, speaking_of_standard_input
 from bica.errors import DataError
 from bica.output import temporary_folder

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 import duckdb
@@ -154,6 +155,62 @@ def offset_at(engine: duckdb.DuckDBPyConnection, moment: int) -> int:
     """How far the local clock is ahead of UTC at this moment, in microseconds."""
     [(seconds,)] = engine.execute("SELECT extract('timezone' FROM make_timestamptz($1))", [moment]).fetchall()
     return int(seconds) * 10**6
+
+
+CLOCK_PARTS = r"(\d{1,2}:\d{2})(:\d{2})?([.]\d{1,6})?( ?[AaPp][Mm])?"
+DATE_FIRST = rf"^\s*(\d{{1,2}})([./-])(\d{{1,2}})[./-](\d{{4}}|\d{{2}})(?:[ T]{CLOCK_PARTS})?\s*$"
+MONTHS = 12
+
+
+def date_format(example: str, largest: tuple[int, int]) -> str | None:
+    """How a date is written that does not begin with its year, as ``strptime`` names it; None if it is not so.
+
+    ``largest`` are the largest first and second numbers of all dates: a number above 12 is no month. Dots mean that the
+    day comes first. What is left open is refused.
+
+    >>> date_format("01/05/2024 12:00", (31, 12)), date_format("1/5/24 9:30 PM", (12, 31))
+    ('%d/%m/%Y %H:%M', '%m/%d/%y %I:%M %p')
+    """
+    found = re.match(DATE_FIRST, example)
+    if found is None:
+        return None
+    _, sign, _, year, clock, seconds, fraction, half = found.groups()
+    if sign != "." and max(largest) <= MONTHS:
+        raise DataError(
+            f"in {brief(example)} the day or the month may come first; say which with --time-format, as in "
+            f"%d{sign}%m{sign}%Y or %m{sign}%d{sign}%Y"
+        )
+    day, month = ("%d", "%m") if sign == "." or largest[0] > MONTHS else ("%m", "%d")
+    date = sign.join((day, month, "%Y" if len(year) > 2 else "%y"))
+    if clock is None:
+        return date
+    hours = f"{'%I' if half else '%H'}:%M{':%S' if seconds else ''}{'.%f' if fraction else ''}"
+    return f"{date}{'T' if 'T' in example else ' '}{hours}{'' if half is None else half[:-2] + '%p'}"
+
+
+OFFSET = re.compile(r"\s*(?:Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)$")
+
+
+def as_dates(texts: Sequence[str]) -> NDArray[np.datetime64] | None:
+    """The moments as the local clock showed them, offsets left out; None unless all can be read.
+
+    >>> as_dates(["2024-05-01T12:00:00+02:00", "2024-05-01 13:00"])
+    array(['2024-05-01T12:00:00.000000', '2024-05-01T13:00:00.000000'],
+          dtype='datetime64[us]')
+    """
+    local = [OFFSET.sub("", text.strip()) if ":" in text else text.strip() for text in texts]
+    parts = [found.groups() for text in local if (found := re.match(DATE_FIRST, text))]
+    try:
+        largest = max(int(part[0]) for part in parts), max(int(part[2]) for part in parts)
+        known = date_format(local[0], largest)
+        local = local if known is None else [datetime.strptime(text, known).isoformat() for text in local]
+    except (ValueError, DataError):  # not one such date, other ones, or nobody knows which is the day
+        pass
+    try:
+        dates = np.array([text.replace("/", "-") for text in local], "datetime64[us]")
+    except ValueError:
+        return None
+    return None if np.isnat(dates).any() else dates
 
 
 MEMORY = "1GB"  # what the engine may hold; the rest waits on disk

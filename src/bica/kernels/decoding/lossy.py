@@ -350,6 +350,29 @@ def _part_cells(network: LossyNetwork, row: LossyRow, members: Places, cells: Pl
 
 
 @compiled
+def _in_order(members: Places, is_member: NDArray[np.bool_]) -> None:
+    """Write the members in rising order, and forget them in ``is_member``."""
+    count = 0
+    for source in range(is_member.size):
+        if is_member[source]:
+            members[count], is_member[source] = source, False
+            count += 1
+
+
+@compiled
+def _start_row(network: LossyNetwork, weight: Floats, cells: NDArray[np.uint8], row: LossyRow) -> None:
+    """Open all sources of a row with these cells."""
+    row.length[0] = 0
+    for source in range(row.state.size):
+        row.state[source] = OPEN
+    for sensor in range(cells.size):
+        row.alone[sensor] = weight[sensor, cells[sensor], 0]
+        row.switched[sensor] = weight[sensor, cells[sensor], 1]
+        row.z_trial[sensor] = 1.0
+        _refresh(network, row, sensor)
+
+
+@compiled
 def decode_lossy(network: LossyNetwork, weight: Floats, cells: Cells, n_nodes: int, active: Words, gap: Floats) -> None:
     """Set the bits of the cheapest activity behind each row of cells, and how much cheaper an unknown one could be.
 
@@ -378,23 +401,15 @@ def decode_lossy(network: LossyNetwork, weight: Floats, cells: Cells, n_nodes: i
     every, members = np.arange(n_sources), np.empty(n_sources, np.int64)
     is_member, of_part = np.zeros(n_sources, np.bool_), np.empty(n_sensors, np.int64)
     for number in range(cells.shape[0]):
-        row.state[:] = OPEN
-        row.length[0] = 0
-        row.z_trial[:] = 1.0
-        for sensor in range(n_sensors):
-            row.alone[sensor] = weight[sensor, cells[number, sensor], 0]
-            row.switched[sensor] = weight[sensor, cells[number, sensor], 1]
-            _refresh(network, row, sensor)
+        _start_row(network, weight, cells[number], row)
         _settle(network, row, every)
         gap[number] = 0.0
         for source in range(n_sources):
             if row.state[source] == OPEN:
                 count = _connected(network, row, source, members, is_member)
-                part = members[:count].copy()
-                is_member[part] = False
-                part.sort()
-                n_cells = _part_cells(network, row, part, of_part)
-                gap[number] += _search_part(network, row, tree, part, of_part[:n_cells], n_nodes)
+                _in_order(members, is_member)
+                n_cells = _part_cells(network, row, members[:count], of_part)
+                gap[number] += _search_part(network, row, tree, members[:count], of_part[:n_cells], n_nodes)
         for source in range(n_sources):
             if row.state[source] == ON:
                 active[number, source // 64] |= np.uint64(1) << np.uint64(source % 64)

@@ -34,7 +34,8 @@ class RowCells(NamedTuple):
 @compiled
 def _push(table: Floats, bits: Places, lost: Floats, shown: Floats) -> None:
     """What an active source makes of the table: every edge works or fails."""
-    shown[:] = table
+    for s in range(table.size):
+        shown[s] = table[s]
     for edge in range(bits.size):
         bit, fails = bits[edge], lost[edge]
         for start in range(0, table.size, 2 * bit):
@@ -55,6 +56,12 @@ def _add_sources(
 
 
 @compiled
+def _wait(ranges: Places, place: int, first: int, last: int, level: int, added: int, added_to: int) -> None:
+    ranges[place, 0], ranges[place, 1], ranges[place, 2] = first, last, level
+    ranges[place, 3], ranges[place, 4] = added, added_to
+
+
+@compiled
 def _shares(first_edge: Places, bits: Places, lost: Floats, odds: Floats, weight: Floats, share: Floats) -> float:
     """Set ``share[j]`` to the probability that source j is on; return the sum over all activities of their odds."""
     n_sources, depth = odds.size, 2
@@ -63,24 +70,29 @@ def _shares(first_edge: Places, bits: Places, lost: Floats, odds: Floats, weight
     tables, shown = np.zeros((depth, weight.size)), np.empty(weight.size)
     tables[0, 0] = 1.0
     ranges = np.empty((2 * depth, 5), np.int64)  # first, last, level, and the range to be added on the way
-    ranges[0] = np.array([0, n_sources, 0, 0, 0])
+    _wait(ranges, 0, 0, n_sources, 0, 0, 0)
     n_waiting, total = 1, 0.0
     while n_waiting:
         n_waiting -= 1
-        first, last, level, added, added_to = ranges[n_waiting]
+        first, last, level = ranges[n_waiting, 0], ranges[n_waiting, 1], ranges[n_waiting, 2]
+        added, added_to = ranges[n_waiting, 3], ranges[n_waiting, 4]
         if level > 0:
-            tables[level] = tables[level - 1]
+            for s in range(weight.size):
+                tables[level, s] = tables[level - 1, s]
             _add_sources(tables[level], added, added_to, first_edge, bits, lost, odds, shown)
         if last - first == 1:
             own = slice(first_edge[first], first_edge[first + 1])
             _push(tables[level], bits[own], lost[own], shown)
-            on, off = odds[first] * (shown @ weight), tables[level] @ weight
+            on, off = 0.0, 0.0
+            for s in range(weight.size):
+                on += odds[first] * shown[s] * weight[s]
+                off += tables[level, s] * weight[s]
             total = on + off
             share[first] = on / total if total > 0.0 else np.nan
         else:
             middle = (first + last) // 2
-            ranges[n_waiting] = np.array([first, middle, level + 1, middle, last])
-            ranges[n_waiting + 1] = np.array([middle, last, level + 1, first, middle])
+            _wait(ranges, n_waiting, first, middle, level + 1, middle, last)
+            _wait(ranges, n_waiting + 1, middle, last, level + 1, first, middle)
             n_waiting += 2
     return total
 
@@ -88,7 +100,8 @@ def _shares(first_edge: Places, bits: Places, lost: Floats, odds: Floats, weight
 @compiled
 def _label_parts(network: LossyNetwork, followed: NDArray[np.bool_], part: Places) -> int:
     """Number the parts of the sources, connected by sensors that are followed; return how many there are."""
-    part[:] = -1
+    for source in range(part.size):
+        part[source] = -1
     waiting, n_parts = np.empty(part.size, np.int64), 0
     for start in range(part.size):
         if part[start] >= 0:
@@ -112,7 +125,8 @@ def _label_parts(network: LossyNetwork, followed: NDArray[np.bool_], part: Place
 @compiled
 def _follow(network: LossyNetwork, members: Places, followed: NDArray[np.bool_], bit_of: Places) -> int:
     """Give every followed sensor of the members a bit, all others -1; return how many edges lead to them."""
-    bit_of[:] = -1
+    for sensor in range(bit_of.size):
+        bit_of[sensor] = -1
     n_bits, n_edges = 0, 0
     for source in members:
         for k in range(network.first_sensor[source], network.first_sensor[source + 1]):
@@ -156,7 +170,8 @@ def _sum_part(
 def _read_cells(network: LossyNetwork, weight: Floats, cells: NDArray[np.uint8], row: RowCells) -> float:
     """Look at the cells of a row; return the log of the probability of those that are not followed, all sources off."""
     total = 0.0
-    row.odds[:] = np.exp(-network.source_cost)
+    for source in range(row.odds.size):
+        row.odds[source] = np.exp(-network.source_cost[source])
     for sensor in range(cells.size):
         alone, switched = weight[sensor, cells[sensor], 0], weight[sensor, cells[sensor], 1]
         row.alone[sensor], row.switched[sensor] = alone, switched
@@ -226,7 +241,8 @@ def sample_row(
     each sweep, the start in its first row.
     """
     n_burnt = met.shape[0] - 1 - share.shape[0]
-    met[0] = on[members]
+    for place in range(members.size):
+        met[0, place] = on[members[place]]
     for sweep in range(met.shape[0] - 1):
         for place in range(members.size):
             source = members[place]
@@ -240,6 +256,6 @@ def sample_row(
                     gain -= cell_cost(alone, switched, z * network.lost[k], network.wrong)
             probability = 1.0 / (1.0 + np.exp(-gain))
             on[source] = chance[sweep, place] < probability
+            met[sweep + 1, place] = on[source]
             if sweep >= n_burnt:
                 share[sweep - n_burnt, place] = probability
-        met[sweep + 1] = on[members]

@@ -92,8 +92,9 @@ def candidate_gradient(hidden: Lattice, by_hidden: Lattice, gradient: Lattice) -
 @compiled
 def source_gradient(hidden: Lattice, by_hidden: Lattice, sources: Sets) -> NDArray[np.float64]:
     """The same derivative for a few sources only, without subtracting large numbers."""
-    gradient = np.zeros(sources.size)
+    gradient = np.empty(sources.size)
     for j in range(sources.size):
+        gradient[j] = 0.0
         for s in range(hidden.size):
             gradient[j] += hidden[s] * (by_hidden[s | sources[j]] - by_hidden[s])
     return gradient
@@ -128,7 +129,7 @@ def noise_gradient(
     shown: Lattice, by_shown: Lattice, false_alarm: NDArray[np.float64], miss: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The derivative of the log-likelihood by every sensor's false-alarm and miss rate: (n_sensors, 2)."""
-    gradient = np.zeros((false_alarm.size, 2))
+    gradient = np.empty((false_alarm.size, 2))
     for sensor in range(false_alarm.size):
         bit = 1 << sensor
         quiet, on = 0.0, 0.0

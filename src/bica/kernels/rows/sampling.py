@@ -41,7 +41,7 @@ class Sweep(NamedTuple):
 
 
 @compiled
-def _mixed(state: np.uint64) -> np.uint64:
+def mixed(state: np.uint64) -> np.uint64:
     """The output function of the SplitMix64 generator."""
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -51,7 +51,7 @@ def _mixed(state: np.uint64) -> np.uint64:
 @compiled
 def uniform(stream: np.uint64, step: int) -> float:
     """Number ``step`` of a random stream, in [0, 1): any row can be drawn at any time, in any thread."""
-    return np.float64(_mixed(stream + np.uint64(step) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(11)) / 2.0**53
+    return np.float64(mixed(stream + np.uint64(step) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(11)) / 2.0**53
 
 
 @compiled
@@ -92,7 +92,7 @@ def sweep_rows(
         for source in kept:
             if slot[PLACE, source] >= 0:
                 switch(slot[PLACE, source], starts, sensors, reach_starts, reach, says, cell, slot, gain, count)
-        stream = _mixed(seed + np.uint64(row))
+        stream = mixed(seed + np.uint64(row))
         for b in range(count[N_CANDIDATES]):
             if slot[ON, b] == 0 and gain[b] < LEAST_LOG_ODDS:
                 continue

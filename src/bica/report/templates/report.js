@@ -125,10 +125,10 @@
     }
     return make("div", { class: "gauge", "aria-hidden": "true" }, bar, line);
   }
-  function chips(places, most, onclick) {
+  function chips(places, most, onclick, labels = null) {
     const shown = places.length <= most + 1 ? places : places.slice(0, most);
-    const list = shown.map((i) => make("button", { type: "button", class: `chip${i === state.sensor ? " match" : ""}`,
-      title: sensors[i], onclick: () => onclick(i) }, named(sensors[i])));
+    const list = shown.map((i, k) => make("button", { type: "button", class: `chip${i === state.sensor ? " match" : ""}`,
+      title: sensors[i], onclick: () => onclick(i) }, named(sensors[i]), labels && labels[k] ? ` ${labels[k]}` : null));
     if (shown.length < places.length) list.push(make("span", { class: "chip more" }, `and ${places.length - shown.length} more`));
     return make("div", { class: "chips" }, list);
   }
@@ -142,16 +142,17 @@
       make("td", { class: "line" }, gauge(source)),
       hasInterval ? make("td", { class: "small line" }, source.lo === null ? "" : `${rate(source.lo)} – ${rate(source.hi)}`) : null,
       hasSupport ? make("td", { class: "num", "data-label": "support" }, source.support === null ? "" : percent(source.support)) : null,
-      make("td", { class: "wide" }, chips(source.on, 8, filterBy)));
+      make("td", { class: "wide" }, chips(source.on, 8, filterBy, source.reach_words)));
     line.dataset.source = j;
     return opened ? [line, detail(j)] : [line];
   }
   function detail(j) {
     const source = sources[j];
-    const facts = [[big(words.sensor[1]), chips(source.on, 200, filterBy)],
+    const facts = [[source.reach ? `Reaches, while it is on` : big(words.sensor[1]), chips(source.on, 200, filterBy, source.reach_words)],
       ["Active in", `${percent(source.p)} of ${words.row[1]}${source.lo === null ? "" : ` (95 % interval ${rate(source.lo)} to ${rate(source.hi)})`}`]];
     if (source.support !== null) facts.push(["Support", `returned in ${percent(source.support)} of the resamples`]);
     if (source.stay !== null) facts.push(["Stays on for", `${count(source.stay)} ${words.row[1]} on average`]);
+    if (source.note) facts.push(["Note", named(source.note)]);
     facts.push(["Id", source.id]);
     return make("tr", { class: "detail" }, make("td", { colspan: 4 + hasSupport + hasInterval },
       make("dl", {}, facts.flatMap(([title, value]) => [make("dt", {}, title), make("dd", {}, value)])),
@@ -257,8 +258,10 @@
       pen.fillStyle = colour("--accent");
       columns.forEach((i, column) => reachedBy[i].forEach((j) => {
         const row = linePlace.get(j);
+        if (sources[j].reach) pen.globalAlpha = 0.25 + 0.75 * sources[j].reach[sources[j].on.indexOf(i)];
         pen.fillRect(left + column * size, above + row * height, Math.max(size - gap, 1), Math.max(height - gap, 1));
       }));
+      pen.globalAlpha = 1;
       pen.font = `${size < 13 ? 11.5 : 13}px system-ui, sans-serif`;
       pen.fillStyle = colour("--ink");
       pen.textBaseline = "middle";

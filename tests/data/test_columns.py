@@ -8,9 +8,8 @@ import polars as pl
 import pytest
 
 from bica import BICA
-from bica.data.chunks import Options
+from bica.data.columns import Options, looks_of, role_of
 from bica.data.patterns import PatternCounts
-from bica.data.roles import looks_of, role_of
 from bica.data.rows import Rows
 from bica.data.tables import open_table
 from bica.errors import ColumnWarning, DataError, SettingError

@@ -1,0 +1,222 @@
+"""Rows as they arrive: which sources switch on and off, and whether the world is still that of the model.
+
+The alarm for a changed world is a Shiryaev-Roberts detector. A *bet* is a number e >= 0 for every row whose mean is 1
+if the row comes from the model, whatever came before. Its statistic
+
+    R <- (1 + R) e
+
+grows by one per row on average as long as the model holds, so R minus the number of rows is a martingale, and so is the
+mean of several such statistics. Stopped when the mean reaches A, it has taken A rows or more on average: one false
+alarm in A rows at most, for independent rows of the model. Once rows have changed, the bets on that change grow
+exponentially.
+
+There are bets on every sensor (that its odds of being on have risen or fallen), and on rows as a whole: U is the share
+of the model's rows that are less likely than this one, ties broken at random, hence uniform; 1 + b (1 - 2 U) pays where
+rows are too unlikely. Of models with more than 16 sensors, that share is estimated from some thousand random rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.data.rows import Rows
+from bica.errors import DataError, SettingError
+from bica.invert.decode import Decoder
+from bica.invert.posterior import log_probability
+from bica.kernels.bits import packed
+from bica.model.or_mixture import OrMixture
+
+Vector = NDArray[np.float64]
+
+ROWS_PER_FALSE_ALARM = 100_000
+TABLE_SENSORS = 16  # up to which all rows and their probabilities are listed
+DRAWN_ROWS = 4000  # that stand for all rows of a wider model
+ODDS = (4.0, 2.0, 0.5, 0.1)  # of a sensor being on: the changes that are bet on
+STAKES = (0.2, 0.5, 0.9)  # of the bets on unlikely rows
+NAMED = 5  # sensors in an alarm
+CACHED_ROWS = 1 << 16  # distinct rows whose answers are kept
+LEAST_RATE = 1e-9  # of a sensor that the model never, or always, switches on
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """The rows since the last alarm are no longer those of the model."""
+
+    rows_per_false_alarm: float
+    sensors: tuple[tuple[str, str], ...]  # the clearest first: name, and "more often" or "less often"; may be empty
+
+    def sentence(self) -> str:
+        """What changed, in plain words.
+
+        >>> Alarm(1e5, (("door", "more often"),)).sentence()
+        'the world has changed: door is on more often than the model has it (one such alarm in 100000 rows is false)'
+        """
+        what = " and ".join(f"{name} is on {how} than the model has it" for name, how in self.sensors)
+        what = what or "rows are less likely than those of the model"
+        return f"the world has changed: {what} (one such alarm in {self.rows_per_false_alarm:.15g} rows is false)"
+
+
+class DriftDetector:
+    """Watches whether rows still come from a model; see the head of this file for what it promises."""
+
+    def __init__(self, model: OrMixture, rows_per_false_alarm: float = ROWS_PER_FALSE_ALARM, seed: int = 0) -> None:
+        if not 1 <= rows_per_false_alarm < np.inf:
+            raise SettingError(f"one false alarm in {rows_per_false_alarm:g} rows cannot be promised; give 1 or more")
+        self.model, self.limit = model, float(rows_per_false_alarm)
+        self._rng = np.random.default_rng([seed, 1])
+        likelihoods, shares, on = _rows_of(model, np.random.default_rng([seed, 2]))
+        order = np.argsort(likelihoods, kind="stable")
+        self._likelihood, self._below = likelihoods[order], np.concatenate([[0.0], np.cumsum(shares[order])])
+        rate = np.clip(on, LEAST_RATE, 1 - LEAST_RATE)
+        tilted = np.array([odds * rate / (1 - rate + odds * rate) for odds in ODDS])
+        self._if_on, self._if_off = tilted / rate, (1 - tilted) / (1 - rate)  # what each bet on a sensor pays
+        self._statistic = np.zeros(len(STAKES) + tilted.size)
+
+    def see(self, cells: NDArray[np.uint8], observed: NDArray[np.bool_], log_chance: float) -> Alarm | None:
+        """Take in one row; cells that were not observed, and bets that need them, count for nothing."""
+        paid = np.where(observed, np.where(cells == 1, self._if_on, self._if_off), 1.0)
+        share = self._share_below(log_chance) if observed.all() else 0.5
+        whole = 1 + np.array(STAKES) * (1 - 2 * share)
+        self._statistic = (1 + self._statistic) * np.concatenate([whole, paid.ravel()])
+        if self._statistic.mean() < self.limit:
+            return None
+        alarm = self._alarm()
+        self._statistic[:] = 0.0
+        return alarm
+
+    def is_strange(self, log_chance: float) -> bool:
+        """Whether the model shows a row as unlikely as this one less often than it raises a false alarm."""
+        return self._shares(log_chance)[1] <= 1 / self.limit
+
+    def _share_below(self, log_chance: float) -> float:
+        """The share of the model's rows that are less likely, and a random part of those that are as likely."""
+        low, high = self._shares(log_chance)
+        return min(1.0, low + self._rng.random() * (high - low))
+
+    def _shares(self, log_chance: float) -> tuple[float, float]:
+        """The shares of the model's rows that are less likely, and that are not more likely."""
+        rounding = 1e-9 * max(1.0, abs(log_chance)) if np.isfinite(log_chance) else 0.0
+        low = self._below[np.searchsorted(self._likelihood, log_chance - rounding, side="left")]
+        high = self._below[np.searchsorted(self._likelihood, log_chance + rounding, side="right")]
+        return float(low), float(high)
+
+    def _alarm(self) -> Alarm:
+        by_sensor = self._statistic[len(STAKES) :].reshape(len(ODDS), -1)
+        clear = np.flatnonzero(by_sensor.max(axis=0) > self._statistic.max() / 100)
+        order = clear[np.argsort(-by_sensor.max(axis=0)[clear], kind="stable")][:NAMED]
+        words = ["more often" if odds > 1 else "less often" for odds in ODDS]
+        named = [(self.model.sensors[i], words[int(by_sensor[:, i].argmax())]) for i in order.tolist()]
+        return Alarm(self.limit, tuple(named))
+
+
+def _rows_of(model: OrMixture, rng: np.random.Generator) -> tuple[Vector, Vector, Vector]:
+    """Log-likelihoods of the model's rows, the share of each, and how often every sensor is on."""
+    if model.n_sensors <= TABLE_SENSORS:
+        shares = model.pattern_probability()
+        bits = (np.arange(shares.size)[:, None] >> np.arange(model.n_sensors)) & 1
+        with np.errstate(divide="ignore"):
+            return np.log(shares), shares, shares @ bits
+    rows = model.sample(DRAWN_ROWS, rng)
+    return log_probability(model, packed(rows)).value, np.full(len(rows), 1 / len(rows)), _often(model)
+
+
+def _often(model: OrMixture) -> Vector:
+    """How often each sensor shows a 1."""
+    false_alarm, miss = model.noise.rates(model.n_sensors)
+    quiet = np.prod(1 - model.probability * model.reach, axis=1)
+    often: Vector = false_alarm * quiet + (1 - miss) * (1 - quiet)
+    return often
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What one row says."""
+
+    row: int  # counted from 1
+    active: tuple[int, ...]  # the sources that are on; as before where no set of sources explains the row
+    switched_on: tuple[int, ...]
+    switched_off: tuple[int, ...]
+    log_probability: float  # of the row; minus infinity where the model cannot produce it
+    alarm: Alarm | None
+
+    @property
+    def is_news(self) -> bool:
+        """Whether a source switched, or the world changed."""
+        return bool(self.switched_on or self.switched_off or self.alarm)
+
+
+class Watcher:
+    """Decodes rows one by one as they arrive, and says when they are no longer those of the model.
+
+    ``every`` takes only every so many-th row for the alarm, which supposes independent rows: where sources persist,
+    give the number of rows for which they stay on.
+
+    >>> watcher = Watcher(OrMixture([[1, 1], [0, 1]], [0.2, 0.5]))
+    >>> [watcher.see(row).active for row in ([1, 0], [1, 1], [0, 0])]
+    [(0,), (1,), ()]
+    """
+
+    def __init__(
+        self,
+        model: OrMixture,
+        *,
+        rows_per_false_alarm: float = ROWS_PER_FALSE_ALARM,
+        every: int = 1,
+        seed: int = 0,
+    ) -> None:
+        if every < 1:
+            raise SettingError(f"the alarm cannot take every {every}th row; give 1 or more")
+        self.model, self.every = model, every
+        self._decoder = Decoder(model)
+        self._detector = DriftDetector(model, rows_per_false_alarm, seed)
+        self._answers: dict[bytes, tuple[tuple[int, ...] | None, float]] = {}
+        self._active: tuple[int, ...] = ()
+        self.n_rows = self.n_strange = self.n_alarms = 0  # strange: rows that the model hardly ever shows
+
+    def see(self, row: Sequence[int | None] | NDArray[np.uint8]) -> Sight:
+        """Take in one row: 0, 1, or None for a cell that was not observed."""
+        cells, observed = _checked(row, self.model.n_sensors)
+        active, chance = self._answer(cells, observed)
+        self.n_rows += 1
+        self.n_strange += active is None or (bool(observed.all()) and self._detector.is_strange(chance))
+        before, self._active = self._active, self._active if active is None else active
+        alarm = self._detector.see(cells, observed, chance) if self.n_rows % self.every == 0 else None
+        self.n_alarms += alarm is not None
+        return Sight(
+            self.n_rows,
+            self._active,
+            tuple(j for j in self._active if j not in before),
+            tuple(j for j in before if j not in self._active),
+            chance,
+            alarm,
+        )
+
+    def _answer(self, cells: NDArray[np.uint8], observed: NDArray[np.bool_]) -> tuple[tuple[int, ...] | None, float]:
+        """The active sources, None if no set of them explains the row, and the log of the row's probability."""
+        key = cells.tobytes() + observed.tobytes()
+        if key not in self._answers:
+            words, seen = packed(cells[None] == 1), packed(observed[None])
+            rows = Rows.of_words(words, None if observed.all() else seen, self.model.n_sensors)
+            found = self._decoder.decode(rows.words, rows.observed)
+            chance = float(log_probability(self.model, rows.words, rows.observed).value[0])
+            active = tuple(np.flatnonzero(found.activity[0]).tolist()) if found.feasible[0] else None
+            if len(self._answers) >= CACHED_ROWS:
+                self._answers.clear()
+            self._answers[key] = active, chance
+        return self._answers[key]
+
+
+def _checked(
+    row: Sequence[int | None] | NDArray[np.uint8], n_sensors: int
+) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    if len(row) != n_sensors:
+        raise DataError(f"a row of {len(row)} cells came, but the model has {n_sensors} sensors")
+    strange = [cell for cell in row if cell is not None and cell not in (0, 1)]
+    if strange:
+        raise DataError(f"a row holds {strange[0]!r}, but only 0, 1 and nothing can be read")
+    observed = np.array([cell is not None for cell in row], dtype=bool)
+    return np.array([1 if cell == 1 else 0 for cell in row], dtype=np.uint8), observed

@@ -1,0 +1,208 @@
+"""Lossy sources behind many sensors, learned from rows."""
+
+import numpy as np
+import pytest
+
+from bica.data.patterns import PatternCounts
+from bica.errors import LimitError
+from bica.estimate.rows import lossy, lossy_state
+from bica.estimate.rows.lossy import learn_lossy_rows
+from bica.estimate.rows.lossy_errors import canonical
+from bica.estimate.rows.lossy_state import LossyState, LossyTable
+from bica.estimate.rows.pool import RowTable
+from bica.estimate.settings import KnownSource, Settings, Varying
+from bica.model.noise import Noise
+from bica.progress import listening
+from tests.reference import slow_lossy_rows as slow
+
+N_SENSORS, N_SAMPLES = 30, 5000
+
+
+def network(seed, n_sources=8, widths=(4, 10)):
+    """Columns, probabilities, reach (n_sources, n_sensors) and leaks."""
+    rng = np.random.default_rng(seed)
+    columns = set()
+    while len(columns) < n_sources:
+        columns.add(tuple(sorted(rng.choice(N_SENSORS, rng.integers(*widths), replace=False).tolist())))
+    reach = np.zeros((n_sources, N_SENSORS))
+    for source, column in enumerate(sorted(columns)):
+        reach[source, list(column)] = rng.uniform(0.5, 0.95, len(column))
+    return rng.uniform(0.03, 0.12, n_sources), reach, rng.uniform(0.0, 0.01, N_SENSORS)
+
+
+def drawn(probability, reach, leak, seed, n_samples=N_SAMPLES):
+    rng = np.random.default_rng(seed)
+    rows = rng.random((n_samples, leak.size)) < leak
+    for p, edges in zip(probability, reach, strict=True):
+        rows |= (rng.random(n_samples) < p)[:, None] & (rng.random(rows.shape) < edges)
+    return rows
+
+
+def learned(rows, seed=0, sample_weight=None, forbidden=(), **settings):
+    data = rows if isinstance(rows, PatternCounts) else PatternCounts.of(rows, sample_weight=sample_weight)
+    settings = Settings(forbidden=forbidden, **settings)
+    return learn_lossy_rows(Varying.of(data, settings.known, settings.forbidden), settings, np.random.default_rng(seed))
+
+
+def columns_of(mixing):
+    return {tuple(np.flatnonzero(column).tolist()) for column in mixing.T}
+
+
+def same(left, right):
+    numbers = ("probability", "reach", "leak", "probability_error", "reach_error", "leak_error")
+    return all(np.array_equal(getattr(left, name), getattr(right, name), equal_nan=True) for name in numbers)
+
+
+TRUTH = network(1)
+ROWS = drawn(*TRUTH, 2)
+FOUND = learned(ROWS)
+
+
+@pytest.mark.parametrize("seed", [3, 4, 5])
+def test_every_source_is_found_with_its_numbers(seed):
+    probability, reach, leak = network(seed)
+    found = learned(drawn(probability, reach, leak, seed))
+    assert columns_of(found.mixing) == columns_of(reach.T > 0)
+    order = [columns_of(found.mixing[:, [k]]).pop() for k in range(len(probability))]
+    match = [order.index(tuple(np.flatnonzero(row).tolist())) for row in reach]
+    edges = reach > 0
+    z = [
+        (found.probability[match] - probability) / found.probability_error[match],
+        (found.reach.T[match] - reach)[edges] / found.reach_error.T[match][edges],
+        (found.leak - leak) / found.leak_error,
+    ]
+    z = np.concatenate(z)
+    assert np.abs(z).max() < 5  # some hundred numbers: one in a million fits has a larger one
+    # with k = z.size numbers of variance 1, the mean square has a standard deviation of sqrt(2 / k)
+    assert abs(np.mean(z**2) - 1) < 5 * np.sqrt(2 / z.size)
+    assert np.isnan(found.reach_error[~found.mixing]).all()
+    assert not found.interrupted
+
+
+def test_threads_and_the_order_of_the_rows_change_nothing():
+    assert same(FOUND, learned(ROWS, n_jobs=3))
+    assert same(FOUND, learned(ROWS[::-1]))
+    assert not same(FOUND, learned(ROWS, seed=1))
+    assert columns_of(learned(ROWS, seed=1).mixing) == columns_of(FOUND.mixing)
+
+
+def test_weights_stand_for_repeated_rows():
+    twice = learned(np.concatenate([ROWS, ROWS]))
+    assert same(twice, learned(ROWS, sample_weight=np.full(len(ROWS), 2.0)))
+
+
+def test_many_rows_are_learned_from_some_of_them_first(monkeypatch):
+    monkeypatch.setattr(lossy, "FIRST_ROWS", 1500)
+    assert columns_of(learned(ROWS).mixing) == columns_of(TRUTH[1].T > 0)
+
+
+def test_missing_cells_say_nothing():
+    rng = np.random.default_rng(8)
+    gaps = rng.random(ROWS.shape) < 0.1
+    rows = np.where(gaps, np.nan, ROWS.astype(float))
+    found = learned(rows)
+    assert columns_of(found.mixing) == columns_of(TRUTH[1].T > 0)
+    # a tenth less is seen: numbers move by a share of their own error (0.5 standard errors on average over all edges)
+    both = found.mixing & FOUND.mixing
+    order = [[tuple(c) for c in f.mixing.T.astype(int)] for f in (found, FOUND)]
+    match = [order[0].index(column) for column in order[1]]
+    moved = (found.reach[:, match] - FOUND.reach)[FOUND.mixing] / FOUND.reach_error[FOUND.mixing]
+    assert both.any()
+    assert np.mean(moved**2) < 1
+
+
+def test_a_forbidden_set_is_never_driven_by_one_source():
+    widest = max(columns_of(FOUND.mixing), key=len)
+    names = [f"x{i}" for i in widest[:2]]
+    data = PatternCounts.of(ROWS, sensors=[f"x{i}" for i in range(N_SENSORS)])
+    found = learned(data, forbidden=[tuple(names)])
+    assert not any(set(widest[:2]) <= set(column) for column in columns_of(found.mixing))
+
+
+def test_rare_sources_can_be_left_out():
+    least = float(np.median(FOUND.probability))
+    assert learned(ROWS, min_probability=least).probability.min() >= 0.8 * least
+    assert learned(ROWS, min_probability=0.9).probability.size == 0
+
+
+def test_a_table_of_independent_sensors_has_no_source():
+    rows = np.random.default_rng(0).random((3000, 20)) < 0.1
+    found = learned(rows)
+    assert found.probability.size == 0
+    assert found.reach.shape == (20, 0)
+    z = (found.leak - 0.1) / found.leak_error
+    assert np.abs(z).max() < 4.5
+
+
+def test_progress_is_reported_and_an_interrupted_search_keeps_its_best(monkeypatch):
+    steps = []
+    with listening(lambda what, done, total: steps.append((what, done))):
+        learned(ROWS)
+    assert steps[-1] == ("sources", len(TRUTH[0]))
+    calls = iter(range(100))
+
+    def interrupt(state, rng):
+        if next(calls) >= 0:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(lossy, "errors_of", interrupt)
+    found = learned(ROWS)
+    assert found.interrupted
+    assert columns_of(found.mixing) == columns_of(FOUND.mixing)
+    assert np.isnan(found.probability_error).all()
+
+
+def test_an_interrupt_before_the_first_answer_is_passed_on(monkeypatch):
+    def interrupt(state, *, first):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lossy, "births", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        learned(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"prior": (2.0, 2.0)}, "prior"),
+        ({"known": [KnownSource(["x0", "x1"])]}, "known"),
+        ({"noise": Noise.flips(0.1)}, "leaks"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(settings, word):
+    data = PatternCounts.of(ROWS, sensors=[f"x{i}" for i in range(N_SENSORS)])
+    with pytest.raises(LimitError, match=word):
+        learned(data, **settings)
+
+
+def test_a_pair_in_canonical_form_has_the_same_distribution():
+    """All 16 rows of 4 sensors, before and after, over both sources."""
+    probability, leak = np.array([0.2, 0.3]), np.array([0.05, 0.1, 0.02, 0.2])
+    reach = np.array([[0.6, 0.3, 0.0, 0.0], [0.0, 0.5, 0.7, 0.8]])
+    rows = np.random.default_rng(0).random((50, 4)) < 0.5
+    state = LossyState.asleep(LossyTable.of(RowTable.of(PatternCounts.of(rows))), probability, reach, leak)
+    pair = canonical(state)
+    assert pair.reach[0, :2] == pytest.approx([1, 1], abs=2e-6)
+    assert (pair.reach[1] == reach[1]).all()
+    for k in range(16):
+        row = [k >> i & 1 for i in range(4)]
+        chances = [
+            sum(
+                np.exp(slow.log_joint(row, on, one.probability, one.reach, one.leak))
+                for on in (set(), {0}, {1}, {0, 1})
+            )
+            for one in (state, pair)
+        ]
+        assert chances[0] == pytest.approx(chances[1], abs=2e-6)
+
+
+def test_the_score_of_the_truth_is_not_beaten_by_a_source_less(monkeypatch):
+    """The estimate of the log-likelihood tells whole models apart."""
+    table = LossyTable.of(RowTable.of(PatternCounts.of(ROWS)))
+    scores = []
+    for kept in (np.arange(len(TRUTH[0])), np.arange(1, len(TRUTH[0]))):
+        rng = np.random.default_rng(0)
+        state = LossyState.asleep(table, TRUTH[0][kept], TRUTH[1][kept], np.maximum(TRUTH[2], 1e-4))
+        state = lossy_state.burnt_in(state, 3, rng)
+        scores.append(lossy_state.sweeps(state, 5, rng, opens=False).score)
+    assert scores[0] > scores[1]
