@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from bica.data.chunks import rows_a_chunk
 from bica.data.patterns import PatternCounts
 from bica.kernels.bits import Words, unpacked
-from bica.kernels.columns import add_common_bits, block_histogram, transpose_bits
-from bica.kernels.pairs import fisher_tails
+from bica.kernels.columns import add_common_bits, block_histogram, fisher_tails, transpose_bits
 from bica.progress import ALL_CORES, in_threads, n_threads
 
 

@@ -17,7 +17,7 @@ from scipy.stats import binom
 from bica.data.pairs import ColumnBits, PairCounts, dependent_pairs
 from bica.data.patterns import PatternCounts
 from bica.kernels.bits import all_observed
-from bica.kernels.pairs import fisher_tails
+from bica.kernels.columns import fisher_tails
 from bica.model.fit import Fit
 from bica.text import counted, folded, percent
 
