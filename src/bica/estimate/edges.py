@@ -26,6 +26,7 @@ from bica.text import counted, folded
 
 NAMED = 6  # sensors of a family that are named
 MOST_SHARED = 2  # unknown rates of noise that all sensors share; where there are more, each sensor has its own
+UNEQUAL = 4.0  # chi-squared per edge above which reaches differ
 LEAST_SENSORS = 3  # that tell a lossy edge from a rare source
 
 
@@ -102,8 +103,8 @@ class LossyRival:
         """The better of both fits, with the other's answer among its diagnostics."""
         ahead = self.score() - self.score_of(sure)
         if self.found.interrupted or ahead <= 0:
-            return _noted(sure, "sure", self.found.probability.size, self.found.log_likelihood, -ahead)
-        return _noted(self.fit(), "lossy", sure.model.n_sources, sure.log_likelihood, ahead)
+            return noted(sure, "sure", self.found.probability.size, self.found.log_likelihood, -ahead)
+        return noted(self.fit(), "lossy", sure.model.n_sources, sure.log_likelihood, ahead)
 
     def fit(self) -> Fit:
         """The fit with lossy edges, families joined."""
@@ -184,7 +185,20 @@ def lossy_as_fit(table: Varying, found: LossyFit) -> Fit:
     ).in_order()
 
 
-def _noted(fit: Fit, edges: str, n_sources: int, log_likelihood: float | None, ahead: float) -> Fit:
+def fail_differently(found: LossyFit) -> bool:
+    """Whether edges fail at rates of their own: the spread of their reaches about one common reach, by their errors.
+
+    Where one miss rate is right, chi-squared per edge is about 1 to 3, since errors take no notice of overlaps.
+    """
+    told = found.mixing & (found.reach_error > 0)
+    if found.interrupted or told.sum() < 2:
+        return False
+    weight, reach = found.reach_error[told] ** -2.0, found.reach[told]
+    common = weight @ reach / weight.sum()
+    return bool(weight @ (reach - common) ** 2 > UNEQUAL * (told.sum() - 1))
+
+
+def noted(fit: Fit, edges: str, n_sources: int, log_likelihood: float | None = None, ahead: float | None = None) -> Fit:
     """The fit that was chosen, with what the other kind of edges would have said."""
     kind = "sure" if edges == "lossy" else "lossy"
     own = fit.diagnostics.get("log_likelihood_of_pieces", fit.log_likelihood)

@@ -15,11 +15,12 @@ from bica.data.rows import Rows
 from bica.diagnose.table import TableCheck
 from bica.errors import BicaWarning, DataError, LimitError, SettingError
 from bica.estimate.blocks.learn import WideTask
-from bica.estimate.edges import LEAST_SENSORS, LossyRival
+from bica.estimate.edges import LEAST_SENSORS, LossyRival, fail_differently, lossy_as_fit, noted
 from bica.estimate.lattice import LATTICE_SENSORS, Cells, NoiseShape, Surface, lowest_rate
 from bica.estimate.lossy.families import with_families
 from bica.estimate.lossy.learn import learn_lossy
 from bica.estimate.noise import FLIPS, never
+from bica.estimate.rows.lossy import learn_lossy_rows
 from bica.estimate.rows.states import fit_on_rows
 from bica.estimate.search import BETTER, BY_SLOPE, SourceSearch, Start, add, drop, from_rows, look_closer
 from bica.estimate.settings import WORD, Settings, Varying
@@ -123,11 +124,20 @@ class Likelihood(Settings):
 
     def _fit_from_blocks(self, table: Varying, rng: np.random.Generator) -> Fit:
         """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""
+        edges = self.edges_to_learn()
         expect(A_WIDE_FIT)
+        learn_lossy = partial(learn_lossy_rows, table, self, rng.spawn(1)[0])  # leaves the other numbers as they are
+        if edges == "lossy":
+            return lossy_as_fit(table, learn_lossy())
         task = WideTask.of(table, self)
         learned = task.learn(rng)
+        first = task.result(learned)
+        if edges == "auto" and not self.known and looks_lossy(first):
+            lossy = learn_lossy()
+            if fail_differently(lossy):
+                return noted(lossy_as_fit(table, lossy), "lossy", first.model.n_sources)
         if learned.interrupted or table.data.n_sensors > WORD:
-            return task.result(learned)
+            return first
         start, asked = task.start_at_once(learned), self.noise in ("two-rates", "per-sensor")
         decided = learned.unanimous and not asked
         fit = fit_on_rows(table, self, start, briefly=decided)
@@ -138,7 +148,7 @@ class Likelihood(Settings):
                 "these rows have too many hidden states to estimate misses and false alarms apart; give the rates, or "
                 "estimate one flip rate for all"
             )
-        return task.result(learned) if fit is None else fit
+        return first if fit is None else fit
 
 
 BYTES_A_CELL = 48  # of the lattice: six tables of floats are alive at once
@@ -203,10 +213,14 @@ def _duration(seconds: float) -> str:
 LOSSY_CELLS = 2**20  # the same for lossy edges, where each is read once per edge and step
 
 
-def looks_lossy(sure: Fit) -> bool:
-    """Whether lossy edges are worth a fit: one flip rate is not enough, or most sources are splinters.
+SPLINTERS = 0.4  # of the sources
 
-    A lossy source falls into sources that are others less one sensor; elsewhere they are a third at most.
+
+def looks_lossy(sure: Fit) -> bool:
+    """Whether lossy edges are worth a fit: one flip rate is not enough, or many sources are splinters.
+
+    A lossy source falls into sources that are others less one sensor. They are half and more of all sources then; of ten
+    sure sources behind ten sensors, three at most.
 
     >>> from bica import OrMixture
     >>> noise = {"noise": {"flip_rate": 0.01}}
@@ -220,7 +234,9 @@ def looks_lossy(sure: Fit) -> bool:
     columns = sure.model.mixing.astype(np.int64)
     sizes, shared = columns.sum(axis=0), columns.T @ columns
     less_one = (shared == sizes) & (sizes >= 2) & (sizes[:, None] == sizes + 1)
-    return "flip_rate" not in sure.diagnostics["noise"] or bool(2 * less_one.any(axis=0).sum() >= sizes.size > 0)
+    return "flip_rate" not in sure.diagnostics["noise"] or bool(
+        less_one.any(axis=0).sum() >= SPLINTERS * sizes.size > 0
+    )
 
 
 LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together
