@@ -22,7 +22,7 @@ ROWS = [
     "estimator compare",
     "applications",
     "report",
-    "experiments",
+    "experiments warmup",
     "web",
     "cli",
 ]

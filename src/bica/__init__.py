@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bica.model.fit import Fit
     from bica.model.noise import Noise
     from bica.model.or_mixture import OrMixture, load
+    from bica.warmup import warmup
 
 _HOME = {
     "BICA": "bica.estimator",
@@ -29,6 +30,7 @@ _HOME = {
     "OrMixture": "bica.model.or_mixture",
     "PatternCounts": "bica.data.patterns",
     "load": "bica.model.or_mixture",
+    "warmup": "bica.warmup",
 }
 _MODULES = ("applications", "compare", "errors", "invert", "metrics", "report", "simulate")
 
@@ -50,6 +52,7 @@ __all__ = [
     "metrics",
     "report",
     "simulate",
+    "warmup",
 ]
 
 

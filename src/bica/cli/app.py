@@ -126,6 +126,7 @@ COMMANDS = {
     "export": ("bica.cli.commands.export", "Write MODEL as a graph or a list for other programs."),
     "monitor": ("bica.cli.commands.monitor", "Choose the channel that each sniffer should watch."),
     "spectrum": ("bica.cli.commands.spectrum", "Separate the users of a radio spectrum by what monitors report."),
+    "warmup": ("bica.cli.commands.warmup", "Compile ahead what fits, decodes and reports need, once on each machine."),
 }
 
 

@@ -29,7 +29,7 @@ TWO_SIDED = 2.0  # standard errors that are reported as the error
 def network_of(group: Group) -> LossyNetwork:
     """The group as the kernels take it."""
     assert group.reach is not None
-    source, sensor = np.nonzero(group.mixing.T)
+    source, sensor = (np.ascontiguousarray(places) for places in np.nonzero(group.mixing.T))
     by_sensor = np.argsort(sensor, kind="stable")
     lost = 1.0 - group.reach[sensor, source]
     return LossyNetwork(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, TypeVar, cast
 
-from bica.kernels.compiler import Kernel, before_compiling
+from bica.kernels.compiler import Kernel, before_compiling, is_switched_off
 from bica.progress import COMPILING, WAIT, report_anywhere
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
@@ -29,6 +29,8 @@ class _News:
 
 def compiled(function: Loop) -> Loop:
     """Compile ``function`` on its first call, or load what an earlier run compiled."""
+    if is_switched_off():
+        return function
     kernel = Kernel(function)
     kernel.is_kept = True
     _kernels.append(kernel)
@@ -38,6 +40,16 @@ def compiled(function: Loop) -> Loop:
 def expect(n_kernels: int) -> None:
     """Say about how many kernels the work to come needs, those that are loaded already included."""
     _News.n_expected = max(_News.n_expected, n_kernels)
+
+
+def n_compiled() -> int:
+    """How many kernels this process has compiled for calls from Python."""
+    return sum(len(kernel.stats.cache_misses) for kernel in _kernels)
+
+
+def n_kept() -> int:
+    """How many kernels of this process are on disk for later ones."""
+    return sum(kernel.stats.cache_path is not None for kernel in _kernels if kernel.signatures)
 
 
 def announce() -> None:

@@ -2,9 +2,9 @@
 
 numba optimises every function by itself and again inside each of its callers, so the last of five functions that call
 one another is optimised five times. Here a kernel that another kernel calls is only translated; it is optimised as part
-of the kernel that Python calls. A constant in a call makes no version of its own: ``f(a, 0)`` and ``f(a, k)`` are the
-same ``f``. And numba compiles a kernel again if its own file was edited; here also if a file was that it imports from.
-Where no folder can be written to, kernels are compiled in every process.
+of the kernel that Python calls. A constant or a short integer in a call makes no version of its own: ``f(a, 0)`` and
+``f(a, k)`` are the same ``f``. And numba compiles a kernel again if its own file was edited; here also if a file was
+that it imports from. Where no folder can be written to, kernels are compiled in every process.
 """
 # mypy: allow-untyped-calls
 
@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from numba.core import event, types
+from numba.core import config, event, types
 from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
@@ -105,13 +105,18 @@ class Kernel(CPUDispatcher):
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """What numba needs to know for a call from another kernel."""
-        return self.callee.get_call_template(
-            tuple(map(types.unliteral, args)), {name: types.unliteral(kind) for name, kind in kws.items()}
-        )
+        return self.callee.get_call_template(tuple(map(_usual, args)), {n: _usual(kind) for n, kind in kws.items()})
 
     def get_overload(self, sig: Any) -> Any:
         """The key of the kernel as others call it."""
         return self.callee.get_overload(sig)
+
+
+def _usual(kind: Any) -> Any:
+    """The type under which an argument is passed on: a constant as any other value, a short integer as a long one."""
+    kind = types.unliteral(kind)
+    is_signed = isinstance(kind, types.Integer) and kind in types.signed_domain
+    return types.int64 if is_signed else kind
 
 
 @contextmanager
@@ -125,6 +130,11 @@ def _no_collection() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+def is_switched_off() -> bool:
+    """Whether kernels shall run as plain Python, which a debugger can step through (``NUMBA_DISABLE_JIT=1``)."""
+    return bool(getattr(config, "DISABLE_JIT"))  # noqa: B009 (numba adds it when it is loaded)
 
 
 def before_compiling(announce: Callable[[], None]) -> None:

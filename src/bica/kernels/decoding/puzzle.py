@@ -60,7 +60,7 @@ class Puzzle(NamedTuple):
 
 
 @compiled
-def decide(network: Network, puzzle: Puzzle, source: int, state: int | np.int64) -> None:
+def decide(network: Network, puzzle: Puzzle, source: int, state: int) -> None:
     """Switch an open source on or off for good."""
     puzzle.state[source] = state
     puzzle.trail[puzzle.length[0]] = source

@@ -352,7 +352,7 @@ def _solve_row(network: Network, puzzle: Puzzle, dual: Dual, tree: Tree, n_nodes
                 return 0.0 if below == np.inf else np.inf
             gap += best - below
             for k in range(part.size):
-                decide(network, puzzle, part[k], np.int64(tree.state[part[k]]))
+                decide(network, puzzle, part[k], int(tree.state[part[k]]))
     return gap
 
 
