@@ -11,8 +11,7 @@ from bica.estimate import likelihood
 from bica.estimate.edges import spread_of_reach
 from bica.estimate.likelihood import Likelihood
 from bica.estimate.rows import lossy, lossy_state
-from bica.estimate.rows.lossy import learn_lossy_rows
-from bica.estimate.rows.lossy_errors import canonical
+from bica.estimate.rows.lossy import canonical, learn_lossy_rows
 from bica.estimate.rows.lossy_state import LossyState, LossyTable
 from bica.estimate.rows.pool import RowTable
 from bica.estimate.settings import KnownSource, Settings, Varying
@@ -231,7 +230,8 @@ class TestTheChoice:
         assert columns_of(fit.model.mixing) == columns_of(TRUTH[1].T > 0)
         assert fit.model.has_lossy_edges
         assert fit.diagnostics["edges"] == "lossy"
-        assert np.isfinite(fit.reach_error[fit.model.mixing]).all()
+        assert (np.isfinite(fit.reach_error) == fit.model.mixing).all()
+        assert np.abs((fit.model.noise.rates(N_SENSORS)[0] - TRUTH[2]) / fit.leak_error).max() < 5
         # a common reach within 0.05 to 0.95 of edges drawn from U(.5, .95) is refuted by thousands of activations
         assert fit.diagnostics["spread_of_reach"] > 4
 
