@@ -119,6 +119,10 @@ class Likelihood(Settings):
                 "when learning in time a known source may be given by its sensors, but not with its probability; "
                 "leave that out, or the order"
             )
+        if self.n_sources is not None:
+            raise SettingError(
+                "the number of sources cannot be given when learning in time; leave it out, or the order"
+            )
         if self.edges == "lossy" or any(source.reach is not None for source in self.known):
             raise SettingError("when learning in time, edges are sure; leave out lossy edges, or the order")
         if self.noise in ("two-rates", "per-sensor"):
@@ -179,7 +183,7 @@ class Likelihood(Settings):
         if learned.interrupted or table.data.n_sensors > WORD:
             return task.result(learned)
         start, asked = task.start_at_once(learned), self.noise in ("two-rates", "per-sensor")
-        decided = learned.unanimous and not asked
+        decided = learned.unanimous and not asked and self.n_sources is None
         fit = fit_on_rows(table, self, start, briefly=decided)
         if fit is None and table.data.n_sensors <= LATTICE_SENSORS and not decided:
             return fit_on_lattice(table, self, start)
@@ -188,6 +192,8 @@ class Likelihood(Settings):
                 "these rows have too many hidden states to estimate misses and false alarms apart; give the rates, or "
                 "estimate one flip rate for all"
             )
+        if fit is None and self.n_sources is not None:
+            raise LimitError("these rows have too many hidden states to look for so many sources; leave the number out")
         return task.result(learned) if fit is None else fit
 
 
