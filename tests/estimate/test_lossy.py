@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 from bica import BICA
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning, SettingError
-from bica.estimate.edges import fail_differently
 from bica.estimate.lattice import Cells
 from bica.estimate.likelihood import Likelihood, looks_lossy
 from bica.estimate.lossy.families import expected_surface, families_of, with_families
 from bica.estimate.lossy.learn import fit_of, lossy_task
 from bica.estimate.lossy.surface import LAST_PACE, LossyPoint, LossySurface, pinned, with_sure_pairs
-from bica.estimate.rows.lossy import learn_lossy_rows
 from bica.estimate.settings import KnownSource, Varying
 from bica.kernels.lattice.lossy import silence_table
 from bica.model.fit import Fit
@@ -322,12 +320,3 @@ class TestManySensors:
     def test_auto_leaves_sure_edges_as_they_are(self):
         _, data = self.drawn((1.0, 1.0), Noise.flips(0.02))
         assert learned(data, edges="auto").document() == learned(data, edges="sure").document()
-
-    def test_reaches_that_differ_by_more_than_their_errors_fail_differently(self):
-        _, data = self.drawn((0.5, 0.95), Noise(0.005, 0.0))
-        table = Varying.of(data, (), ())
-        found = learn_lossy_rows(table, Likelihood(), np.random.default_rng(0))
-        assert fail_differently(found)
-        alike = replace(found, reach=np.where(found.mixing, 0.8, 0.0))
-        assert not fail_differently(alike)
-        assert not fail_differently(replace(found, interrupted=True))
