@@ -229,6 +229,19 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", closefd=False))
 
 
+_said = {"on Ctrl-C": "stopping"}
+
+
+@contextmanager
+def saying_on_ctrl_c(words: str) -> Iterator[None]:
+    """What is said at once if the user interrupts what runs inside."""
+    before, _said["on Ctrl-C"] = _said["on Ctrl-C"], words
+    try:
+        yield
+    finally:
+        _said["on Ctrl-C"] = before
+
+
 @contextmanager
 def _ending_on_request() -> Iterator[None]:
     """A request to end (SIGTERM, a closed terminal) unwinds what runs inside.
@@ -265,7 +278,9 @@ def _end(_: int, __: FrameType | None) -> NoReturn:
 
 def _end_without_unwinding(reading: int, requests: list[int], finished: threading.Event) -> None:
     while (number := os.read(reading, 1)) and number[0] not in requests:
-        pass
+        if number[0] == signal.SIGINT and not finished.is_set():  # at once, however long a compiled loop takes
+            with suppress(OSError):
+                os.write(2, f"\n{_said['on Ctrl-C']}\n".encode())
     if number and not finished.wait(GRACE):
         from bica.output import end_all_passing
 

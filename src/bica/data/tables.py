@@ -47,6 +47,7 @@ KINDS: dict[str, Kind] = {
     ".npz": "npz",
     ".mtx": "mtx",
 }
+TEXTS = (".txt", ".log")  # CSV or JSON lines, as their first line tells
 
 
 def open_path(path: Path, options: Options) -> Table:
@@ -105,9 +106,11 @@ def kind_of(path: Path) -> tuple[Kind, Compression]:
     compression = SUFFIXES.get(path.suffix.lower(), "none")
     ending = path.suffix.lower() if compression == "none" else Path(path.stem).suffix.lower()
     kind = KINDS.get(ending)
+    if ending in TEXTS and path.is_file():
+        return kind_inside(path)[0], compression
     if kind is None or (compression != "none" and kind not in ("csv", "jsonl")):
         raise DataError(
-            f"{path} has an unknown kind of name; tables are read from .csv, .tsv, .jsonl and .ndjson "
+            f"{path} has an unknown kind of name; tables are read from .csv, .tsv, .txt, .log, .jsonl and .ndjson "
             "(also with .gz or .zst behind), .parquet, .npy, .npz and .mtx"
         )
     return kind, compression
