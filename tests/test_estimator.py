@@ -726,3 +726,27 @@ def test_rivals_are_methods_too(method):
 def test_a_method_that_finds_the_number_of_sources_refuses_to_be_told():
     with pytest.raises(SettingError, match="'likelihood' has no setting 'n_sources', which is for 'mac', 'message"):
         BICA(n_sources=2).fit([[0, 1], [1, 1]])
+
+
+class TestLossyModels:
+    MODEL = OrMixture(
+        [[1, 0], [1, 1], [1, 1], [0, 1]], [0.2, 0.4], Noise(0.01), [[0.9, 0], [0.5, 1], [0.7, 0.6], [0, 0.8]]
+    )
+    ROWS = MODEL.sample(300, np.random.default_rng(0))
+
+    def test_everything_that_needs_no_learning_works(self):
+        bica = BICA.from_model(self.MODEL)
+        assert bica.transform(self.ROWS).shape == (300, 2)
+        np.testing.assert_allclose(
+            bica.score_samples(self.ROWS),
+            np.log(self.MODEL.pattern_probability()[self.ROWS @ [1, 2, 4, 8]]),
+            atol=1e-12,
+        )
+        assert bica.posterior(self.ROWS).shape == (300, 2)
+        assert bica.explain(self.ROWS[0]).probability.sum() == pytest.approx(1)
+        assert bica.sample(5).shape == (5, 4)
+        assert np.array_equal(bica.reach_, self.MODEL.reach.T)
+
+    def test_in_time_too(self):
+        found = BICA.from_model(self.MODEL, temporal=10.0).transform(self.ROWS)
+        assert (found[1:] != found[:-1]).mean() < (self.ROWS[1:] != self.ROWS[:-1]).mean()

@@ -25,6 +25,7 @@ METHODS = {  # imported when first asked for, so that listing the names is quick
     "buffet": "bica.rivals.buffet:IndianBuffet",
     "noca": "bica.rivals.noca:NOCA",
     "beta": "bica.rivals.beta:BetaSources",
+    "aspect": "bica.rivals.aspect:AspectBernoulli",
     "quartets": "bica.rivals.quartets:Quartets",
     "xor": "bica.rivals.xor:XorICA",
     "fastica": "bica.rivals.fastica:FastICA",
@@ -41,11 +42,13 @@ COUNTED = (  # probabilities are counted
     "attractor",
     "buffet",
     "beta",
+    "aspect",
     "fastica",
 )
 REFERENCES = (  # methods for another model, shown for reference; not expected to find OR mixtures
     "buffet",  # one probability for all sources, and links that fail: chains split sources of unequal frequency
     "beta",  # graded sources that add up
+    "aspect",  # shares of a row that add up to one
     "noca",  # links that fail, each with its own probability
     "quartets",  # links that fail now and then: where they never do, two sources behind four sensors look like one
     "xor",
@@ -57,6 +60,7 @@ WIDE_ONLY = (  # need several sensors per source: where there are few, noise exp
     "buffet",
     "noca",
     "beta",
+    "aspect",
     "quartets",
 )
 

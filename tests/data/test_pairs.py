@@ -8,7 +8,7 @@ from scipy.stats import hypergeom
 
 from bica.data.pairs import PairCounts, dependent_pairs, pair_p_values, weight_planes
 from bica.data.patterns import PatternCounts
-from bica.kernels.pairs import fisher_tail
+from bica.kernels.columns import fisher_tail
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from tests.reference import slow_columns

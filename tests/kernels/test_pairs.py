@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.kernels.pairs import _short_tail, fisher_tail, likely_pairs
+from bica.kernels.columns import _short_tail, fisher_tail, likely_pairs
 from tests.reference import slow_columns
 
 

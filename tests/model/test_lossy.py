@@ -16,6 +16,7 @@ from bica.model.files import document_text, parse_document
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
+from tests.model.test_files import all_places
 from tests.reference.slow_lossy import SlowLossy
 from tests.strategies import clear_probabilities, clear_rates, lossy_models
 
@@ -144,6 +145,22 @@ class TestTheFile:
         content["version"] = 1
         with pytest.raises(ModelFileError, match="unknown entry 'reach'"):
             parse_document(json.dumps(content), "file")
+
+    @given(st.data())
+    def test_a_changed_entry_gives_a_fit_or_one_sentence(self, data):
+        """Anything may stand anywhere: no error but ours may come out."""
+        leaves = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(-2, 2), st.text(max_size=3))
+        content = json.loads(document_text(self.FIT.document()))
+        *path, last = data.draw(st.sampled_from(list(all_places(content))))
+        place = content
+        for key in path:
+            place = place[key]
+        place[last] = data.draw(st.one_of(leaves, st.lists(leaves, max_size=3), st.just({})))
+        try:
+            found = Fit.of_document(parse_document(json.dumps(content), "file"))
+        except ModelFileError:
+            return
+        assert ((found.model.reach > 0) == found.model.mixing).all()
 
     @pytest.mark.parametrize("name", ["reach_error", "leak_error"])
     def test_errors_of_another_shape_are_refused(self, name):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning, LimitError, SettingError
-from bica.kernels.rivals.parity import walsh_hadamard
+from bica.kernels.rivals.factors import walsh_hadamard
 from bica.model.noise import Noise
 from bica.progress import listening
 from bica.rivals.xor import XorICA, america, binary_entropy, deflation, inverse_modulo_2, parities

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from bica.errors import SettingError
 from bica.model.noise import Noise
-from bica.simulate import random_network
+from bica.model.or_mixture import OrMixture
+from bica.simulate import random_network, simulate, with_lossy_edges
 
 
 def columns(model):
@@ -96,3 +97,30 @@ def test_noise_is_carried_into_the_model():
 def test_impossible_requests_are_refused(request_, complaint):
     with pytest.raises(SettingError, match=complaint):
         random_network(**request_, rng=np.random.default_rng(1))
+
+
+class TestLossyEdges:
+    def test_every_edge_works_as_often_as_the_range_says(self):
+        sure = random_network(20, 15, rng=np.random.default_rng(0))
+        lossy = with_lossy_edges(sure, (0.3, 0.6), rng=np.random.default_rng(1))
+        reach = lossy.reach[lossy.mixing]
+        assert np.array_equal(lossy.mixing, sure.mixing)
+        assert np.array_equal(lossy.probability, sure.probability)
+        assert 0.3 <= reach.min() < 0.35 < 0.55 < reach.max() <= 0.6
+
+    def test_a_range_of_1_keeps_edges_sure(self):
+        sure = random_network(6, 4, rng=np.random.default_rng(0))
+        assert with_lossy_edges(sure, (1.0, 1.0), rng=np.random.default_rng(1)) == sure
+
+    @pytest.mark.parametrize("reach", [(0.0, 0.5), (0.6, 0.5), (0.5, 1.1)])
+    def test_a_range_outside_is_refused(self, reach):
+        with pytest.raises(SettingError, match="reach is"):
+            with_lossy_edges(random_network(6, 4, rng=np.random.default_rng(0)), reach, rng=np.random.default_rng(1))
+
+    def test_edges_fail_anew_in_every_slot_while_sources_stay_on(self):
+        model = OrMixture([[1], [1], [1]], [0.5], reach=[[0.5], [0.5], [1]])
+        problem = simulate(model, 20_000, np.random.default_rng(2), persistence=20)
+        heard = problem.rows[problem.rows[:, 2]]
+        assert heard.mean(axis=0) == pytest.approx([0.5, 0.5, 1], abs=0.02)  # four errors of some 10,000 rows
+        again = heard[1:, 0] & heard[:-1, 0]
+        assert again.mean() == pytest.approx(0.25, abs=0.02)

@@ -50,6 +50,8 @@ class Contender:
 
 CONTENDERS = {
     **{name: Contender(name) for name in METHODS},
+    "likelihood": Contender("likelihood", {"edges": "sure"}),  # the model of the paper, as the other methods have it
+    "likelihood auto": Contender("likelihood"),  # lossy edges where the rows speak for them
     **{f"findbica {e:g}": Contender("findbica", {"min_probability": e}) for e in (0.005, 0.01, 0.03, 0.05, 0.08)},
     "truth": Contender(None),
 }

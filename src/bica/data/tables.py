@@ -21,7 +21,6 @@ from narwhals.exceptions import DuplicateError
 from bica.data.chunks import Chunk, Table
 from bica.data.columns import Binarize, ColumnLook, Columns, Options, Reading, looks_of
 from bica.data.readers.arrays import ArrayTable, SparseTable, matrix_table, table_of_matrix
-from bica.data.readers.csv import CsvParser, layout_of
 from bica.data.readers.engine import (
     COUNT_COLUMN,
     SUFFIXES,
@@ -32,8 +31,8 @@ from bica.data.readers.engine import (
     longest_line,
 )
 from bica.data.readers.frames import FrameTable, LazyTable, check_lazy_types, looks_of_frame, looks_of_schema
-from bica.data.readers.json import JsonParser, keys_of, looks_of_keys
 from bica.data.readers.relations import ParquetFile, ParquetTable, Relation, RelationTable, relation_table
+from bica.data.readers.text import CsvParser, JsonParser, keys_of, layout_of, looks_of_keys
 from bica.errors import BicaError, ColumnWarning, DataError, LimitError, OutputError
 from bica.output import begin_passing, end_passing
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.estimate.lattice import lowest_rate
-from bica.estimate.noise import FAR, has_splinters
+from bica.estimate.noise import FAR, PER_SENSOR, has_splinters
 from bica.estimate.search import SourceSearch
 from bica.estimate.settings import Varying
 from bica.model.fit import Fit
@@ -25,6 +25,7 @@ from bica.model.or_mixture import OrMixture
 from bica.text import counted, folded
 
 NAMED = 6  # sensors of a family that are named
+MOST_SHARED = 2  # unknown rates of noise that all sensors share; where there are more, each sensor has its own
 LEAST_SENSORS = 3  # that tell a lossy edge from a rare source
 
 
@@ -91,9 +92,11 @@ class LossyRival:
         """Whether a search with sure edges, in the middle of many splinters, is so far behind that it may stop."""
         if not has_splinters(search):
             return False
-        point, n_noise = search.best.fit.point, search.surface.noise.n_unknown
+        point, noise = search.best.fit.point, search.surface.noise
         sizes = np.bitwise_count(point.sources.view(np.uint64))
-        return self.score() > self._sure_score(point.log_likelihood, sizes, n_noise) + FAR
+        false_alarms = noise.rates(point.noise)[0] if noise.n_unknown > MOST_SHARED else np.empty(0)
+        behind = self._sure_score(point.log_likelihood, sizes, noise.n_unknown, false_alarms)
+        return self.score() > behind + FAR
 
     def chosen(self, sure: Fit) -> Fit:
         """The better of both fits, with the other's answer among its diagnostics."""
@@ -109,14 +112,19 @@ class LossyRival:
         return replace(found, diagnostics={**found.diagnostics, "log_likelihood_of_pieces": height})
 
     def score_of(self, sure: Fit) -> float:
-        """The penalised likelihood of a fit with sure edges: the choice of sensors, sources and rates of noise."""
-        sizes = sure.model.mixing[self.table.places].sum(axis=0)
-        n_noise = int(sure.diagnostics["noise"].get("n_unknown", 1))
+        """The penalised likelihood of a fit with sure edges: what the choice of sensors and every number costs."""
+        sizes, noise = sure.model.mixing[self.table.places].sum(axis=0), sure.diagnostics["noise"]
+        false_alarms = np.array(noise["false_alarm"]["rate"] if noise.get("kind") == PER_SENSOR.name else ())
         height = -np.inf if sure.log_likelihood is None else sure.log_likelihood
-        return self._sure_score(height, sizes[sizes > 0], n_noise)
+        return self._sure_score(height, sizes[sizes > 0], int(noise.get("n_unknown", 1)), false_alarms)
 
-    def _sure_score(self, log_likelihood: float, sizes: NDArray[Any], n_noise: int) -> float:
-        return log_likelihood - self._choices(sizes) - (sizes.size + n_noise) * float(half_log(self._n_rows))
+    def _sure_score(
+        self, log_likelihood: float, sizes: NDArray[Any], n_noise: int, false_alarms: NDArray[np.float64]
+    ) -> float:
+        """False alarms at rates of every sensor cost what leaks do, all other rates of noise half a log of all rows."""
+        n_numbers = sizes.size + n_noise - false_alarms.size
+        cost = n_numbers * half_log(self._n_rows) + half_log(self._n_rows * false_alarms).sum()
+        return float(log_likelihood - self._choices(sizes) - cost)
 
     def score(self) -> float:
         """The same for lossy edges. Every number costs half a log of the rows that it is about.

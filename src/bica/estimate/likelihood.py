@@ -9,8 +9,8 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bica.data.pairs import own_order
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.diagnose.table import TableCheck
@@ -20,9 +20,9 @@ from bica.estimate.edges import LEAST_SENSORS, LossyRival
 from bica.estimate.lattice import LATTICE_SENSORS, Cells, NoiseShape, Surface, lowest_rate
 from bica.estimate.lossy.families import with_families
 from bica.estimate.lossy.learn import learn_lossy
-from bica.estimate.noise import FLIPS, never
+from bica.estimate.noise import FLIPS, has_splinters, never
 from bica.estimate.rows.states import fit_on_rows
-from bica.estimate.search import BETTER, BY_SLOPE, SourceSearch, Start, add, drop, from_rows, look_closer
+from bica.estimate.search import BETTER, BY_SLOPE, SourceSearch, Start, add, drop, from_rows, look_closer, single
 from bica.estimate.settings import WORD, Settings, Varying
 from bica.estimate.temporal import Bounds, learn_in_time
 from bica.estimate.whole import Route, WholeTask
@@ -58,7 +58,7 @@ class Likelihood(Settings):
         if table.places.size <= largest:
             fit = self._fit_at_once(table, self.edges_to_learn())
         else:
-            fit = self._fit_from_blocks(table, rng)
+            fit = self._fit_in_own_order(data, rng)
         if not fit.converged and fit.diagnostics.get("interrupted"):
             warnings.warn(INTERRUPTED, BicaWarning, stacklevel=2)
         return fit
@@ -74,9 +74,7 @@ class Likelihood(Settings):
         if edges == "sure" or table.data.n_sensors < LEAST_SENSORS or n_fillings > LOSSY_CELLS:
             return fit_on_lattice(table, self)
         sure = fit_on_lattice(table, self, is_beaten=rival.leads)
-        if sure.diagnostics.get("interrupted") or not looks_lossy(sure.model.mixing[table.places]):
-            return sure
-        return rival.chosen(sure)
+        return rival.chosen(sure) if looks_lossy(sure) else sure
 
     def fit_in_order(self, rows: Rows, rng: np.random.Generator) -> Fit:
         """Learn from rows that are consecutive slots: without their order first, then with it.
@@ -123,6 +121,21 @@ class Likelihood(Settings):
             raise SettingError("when learning in time, edges are sure; leave out lossy edges, or the order")
         if self.noise in ("two-rates", "per-sensor"):
             raise SettingError("in time, one flip rate is estimated for all sensors; give the rates, or leave them out")
+
+    def _fit_in_own_order(self, data: PatternCounts, rng: np.random.Generator) -> Fit:
+        """From blocks of the columns in an order that the rows give them, so that the order of the table is no matter.
+
+        Which neighbours make a block where there are too many, which of equal steps comes first and what chance does
+        all go by the numbers of the columns.
+        """
+        order = own_order(data)
+        ordered = self
+        if isinstance(self.noise, Noise):
+            self.noise.rates(data.n_sensors)  # which refuses rates of other sensors
+            ordered = replace(self, noise=self.noise.of_sensors(order))
+        table = Varying.of(data.project(order.tolist()), self.known, self.forbidden)
+        fit = ordered._fit_from_blocks(table, rng)
+        return replace(fit, model=fit.model.of_sensors(np.argsort(order)))
 
     def _fit_from_blocks(self, table: Varying, rng: np.random.Generator) -> Fit:
         """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""
@@ -206,17 +219,24 @@ def _duration(seconds: float) -> str:
 LOSSY_CELLS = 2**20  # the same for lossy edges, where each is read once per edge and step
 
 
-def looks_lossy(mixing: NDArray[np.bool_]) -> bool:
-    """Whether some source of two sensors or more is another one less one sensor, as splinters of lossy sources are.
+def looks_lossy(sure: Fit) -> bool:
+    """Whether lossy edges are worth a fit: one flip rate is not enough, or most sources are splinters.
 
-    >>> looks_lossy(np.array([[1, 1, 0], [1, 1, 0], [1, 0, 1]], dtype=bool))
+    A lossy source falls into sources that are others less one sensor; elsewhere they are a third at most.
+
+    >>> from bica import OrMixture
+    >>> noise = {"noise": {"flip_rate": 0.01}}
+    >>> looks_lossy(Fit(OrMixture([[1, 1, 0], [1, 1, 1], [1, 0, 1]], [0.1] * 3), diagnostics=noise))
     True
-    >>> looks_lossy(np.array([[1, 0], [1, 1], [0, 1]], dtype=bool))
+    >>> looks_lossy(Fit(OrMixture([[1, 0], [1, 1], [0, 1]], [0.1] * 2), diagnostics=noise))
     False
     """
-    columns = mixing.astype(np.int64)
+    if "interrupted" in sure.diagnostics:
+        return False
+    columns = sure.model.mixing.astype(np.int64)
     sizes, shared = columns.sum(axis=0), columns.T @ columns
-    return bool(((shared == sizes) & (sizes >= 2) & (sizes[:, None] == sizes + 1)).any())
+    less_one = (shared == sizes) & (sizes >= 2) & (sizes[:, None] == sizes + 1)
+    return "flip_rate" not in sure.diagnostics["noise"] or bool(2 * less_one.any(axis=0).sum() >= sizes.size > 0)
 
 
 LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together
@@ -234,13 +254,50 @@ def fit_on_lattice(
     """The fit of a search that starts from no source or as told; Ctrl-C keeps the best so far."""
     task = lattice_task(table, settings)
     search = task.search(start)
-    if not isinstance(settings.noise, Noise) or _is_clear(settings.noise):
-        return task.learned(search, is_beaten)
+    if not isinstance(settings.noise, Noise):
+        try:
+            first = search if start is not None else _with_busy_sensors(task, search)
+        except KeyboardInterrupt:
+            return task.result(search, FLIPS, interrupted=True)
+        return task.learned(first, is_beaten)
+    if _is_clear(settings.noise):
+        return task.learned(search)
     try:
         search.run()
     except KeyboardInterrupt:
         return task.result(_with_known_noise(task, search), FLIPS, interrupted=True)
     return task.learned(_with_known_noise(task, search))
+
+
+BUSY = 0.9  # share of the rows from which on a sensor is nearly always on
+BUSY_FLIP_RATE = (
+    0.05  # at which a search with lone sources for such sensors starts; from 0.2 it takes ten times as long
+)
+
+
+def _with_busy_sensors(task: WholeTask, search: SourceSearch) -> SourceSearch:
+    """The search; where sensors are nearly always on, one that starts with a source for each, if that leads further.
+
+    Noise alone explains a sensor that is on in 99 % of the rows so badly that the first sources must serve that sensor,
+    whatever else they reach, and few of them are ever mended.
+    """
+    data, start = task.table.data, task.start()
+    share = data.ones() / data.times_observed()
+    sets = np.setdiff1d(single(data.n_sensors)[share >= BUSY], [*start.sources, *task.table.forbidden_sets])
+    if not sets.size:
+        return search
+    rate = -np.log1p(-np.minimum(share[np.log2(sets).astype(np.int64)], HIGHEST_SHARE))
+    sources, rates = np.append(start.sources, sets), np.append(start.rate, rate)
+    free = np.append(start.free, np.ones(sets.size, bool))
+    other = task.search(Start(sources, rates, free, np.array([BUSY_FLIP_RATE]), start.n_known))
+    for each in (other, search):
+        each.run(task.route.first_moves)
+        if not has_splinters(each):  # which tell of other noise or lossy edges, and make each move slow
+            each.run()
+    return other if other.best.score > search.best.score else search
+
+
+HIGHEST_SHARE = 1 - 1e-6  # of a source to start with: a rate must be finite
 
 
 def lattice_task(table: Varying, settings: Settings) -> WholeTask:

@@ -33,8 +33,8 @@ ENDLESS = 1e6  # slots, for a user who never stops
 FINDBICA = {f"findbica {e:g}": Contender("findbica", {"min_probability": e}) for e in (0.002, 0.005, 0.01, 0.02)}
 CONTENDERS: Mapping[str, Contender] = {
     **FINDBICA,
-    "likelihood": Contender("likelihood"),
-    IN_TIME: Contender("likelihood"),  # revised with the order of the slots
+    "likelihood": Contender("likelihood", {"edges": "sure"}),  # as in the paper, a user in reach is always heard
+    IN_TIME: Contender("likelihood", {"edges": "sure"}),  # revised with the order of the slots
     "truth": Contender(None),
 }
 NOT_IN_TIME = FINDBICA.keys() - {"findbica 0.005"}  # decoding their many sources in time would take most of the run

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bica.data.chunks import MISSING
 from bica.invert.groups import Group
 from bica.kernels.bits import Words, group_equal, packed
-from bica.kernels.decoding.elimination import add_probabilities, branch, look_ahead, look_back
+from bica.kernels.decoding.table import add_probabilities, branch, look_ahead, look_back
 
 Logs = NDArray[np.float64]
 

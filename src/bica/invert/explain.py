@@ -16,8 +16,7 @@ from bica.invert.elimination import Elimination
 from bica.invert.groups import Group, groups_of, shown_cost
 from bica.invert.posterior import log_probability, posterior
 from bica.kernels.bits import Words, n_words, packed, unpacked
-from bica.kernels.decoding.elimination import merge_lists
-from bica.kernels.decoding.table import TIE
+from bica.kernels.decoding.table import TIE, merge_lists
 from bica.model.or_mixture import OrMixture
 from bica.progress import report
 

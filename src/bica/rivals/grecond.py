@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bica.data.patterns import PatternCounts
 from bica.errors import SettingError
 from bica.kernels.bits import Words, packed, unpacked
-from bica.kernels.rivals.concepts import covered_by_smaller, grow_concept
+from bica.kernels.rivals.factors import covered_by_smaller, grow_concept
 from bica.model.fit import Fit
 from bica.rivals.counted import Attempt, NoiseSetting, check_noise, fit_best_start
 

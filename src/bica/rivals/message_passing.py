@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
 from bica.errors import LimitError, SettingError
-from bica.kernels.rivals.messages import answer_cells, gather_answers
+from bica.kernels.rivals.factors import answer_cells, gather_answers
 from bica.model.fit import Fit
 from bica.rivals.counted import Attempt, NoiseSetting, check_noise, fit_best_start, nothing_found, required_n_sources
 

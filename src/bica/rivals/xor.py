@@ -12,7 +12,7 @@ from scipy.special import entr
 
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning, LimitError, SettingError
-from bica.kernels.rivals.parity import first_independent, walsh_hadamard
+from bica.kernels.rivals.factors import first_independent, walsh_hadamard
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.progress import report

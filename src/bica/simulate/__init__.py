@@ -6,8 +6,18 @@
 ((100, 6), (100, 10))
 """
 
-from bica.simulate.networks import EVALUATION, TOPOLOGIES, Evaluation, bars, random_network, topology, with_lossy_edges
-from bica.simulate.problem import Problem, markov_activity, simulate
+from bica.simulate.problem import (
+    EVALUATION,
+    TOPOLOGIES,
+    Evaluation,
+    Problem,
+    bars,
+    markov_activity,
+    random_network,
+    simulate,
+    topology,
+    with_lossy_edges,
+)
 
 __all__ = [
     "EVALUATION",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bica.applications.spectrum import Field, Propagation, locate, random_field, random_traffic
-from bica.applications.spectrum.placing import PlacedUsers
+from bica.applications.spectrum.field import PlacedUsers
 from bica.applications.spectrum.survey import Traffic, draw_survey, field_text, read_field
 from bica.errors import DataError, SettingError
 from bica.model.or_mixture import OrMixture

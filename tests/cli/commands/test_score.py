@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bica.cli.screens.comparison import MEANING
+from bica.cli.screens.results import MEANING
 from bica.metrics import compare_models
 from bica.model.or_mixture import OrMixture
 from bica.simulate import topology

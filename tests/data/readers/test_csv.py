@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bica.data.patterns import PatternCounts
-from bica.data.readers.csv import CsvParser, number_in
+from bica.data.readers.text import CsvParser, number_in
 from bica.errors import ColumnWarning, DataError
 from tests.data.containers import zst
 from tests.reference import slow_patterns

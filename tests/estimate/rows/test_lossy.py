@@ -6,8 +6,7 @@ import pytest
 from bica.data.patterns import PatternCounts
 from bica.errors import LimitError
 from bica.estimate.rows import lossy, lossy_state
-from bica.estimate.rows.lossy import learn_lossy_rows
-from bica.estimate.rows.lossy_errors import canonical
+from bica.estimate.rows.lossy import canonical, learn_lossy_rows
 from bica.estimate.rows.lossy_state import LossyState, LossyTable
 from bica.estimate.rows.pool import RowTable
 from bica.estimate.settings import KnownSource, Settings, Varying

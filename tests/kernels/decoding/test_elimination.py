@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bica.kernels.decoding.elimination import add_probabilities, comes_first
-from bica.kernels.decoding.table import fold_rows
+from bica.kernels.decoding.table import add_probabilities, comes_first, fold_rows
 
 logs = st.one_of(st.just(-math.inf), st.floats(-800, 50))
 

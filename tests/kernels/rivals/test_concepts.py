@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bica.kernels.bits import packed, unpacked
-from bica.kernels.rivals.concepts import count_bits, covered_by_smaller, grow_concept
+from bica.kernels.rivals.factors import count_bits, covered_by_smaller, grow_concept
 from tests.reference import slow_concepts
 from tests.strategies import binary_tables
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.kernels.rivals.messages import answer_cells, gather_answers
+from bica.kernels.rivals.factors import answer_cells, gather_answers
 from tests.reference import slow_messages
 
 odds = st.floats(-6, 6).map(lambda x: round(x, 3))

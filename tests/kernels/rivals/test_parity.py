@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bica.kernels.rivals.parity import first_independent, walsh_hadamard
+from bica.kernels.rivals.factors import first_independent, walsh_hadamard
 from tests.reference import slow_parity
 
 

@@ -9,8 +9,7 @@
 True
 """
 
-from bica.applications.spectrum.field import Field, Propagation, random_field
-from bica.applications.spectrum.placing import Region, free_share, locate, quiet_share
+from bica.applications.spectrum.field import Field, Propagation, Region, free_share, locate, quiet_share, random_field
 from bica.applications.spectrum.survey import Survey, Traffic, draw_survey, learn_users, random_traffic
 
 __all__ = [

@@ -32,7 +32,7 @@ def demo(output: str | None, force: bool, as_json: bool) -> None:
     import numpy as np
 
     from bica.cli.screens import Screen, note, print_json, waiting
-    from bica.cli.screens.comparison import comparison_values, show_comparison
+    from bica.cli.screens.results import comparison_values, show_comparison
     from bica.data.examples import example
     from bica.data.patterns import PatternCounts
     from bica.estimate.likelihood import Likelihood

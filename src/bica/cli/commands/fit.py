@@ -57,6 +57,7 @@ METHOD_NAMES = (
     "buffet",
     "noca",
     "beta",
+    "aspect",
     "quartets",
     "xor",
     "fastica",

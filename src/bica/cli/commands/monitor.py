@@ -86,7 +86,7 @@ def monitor(
 
     from bica.applications.monitoring.assignment import SOLVERS, assign, relax
     from bica.cli.screens import waiting
-    from bica.cli.screens.monitoring import assignment_csv, show_assignment
+    from bica.cli.screens.results import assignment_csv, show_assignment
     from bica.output import check_outputs, write_output
 
     check_outputs(force, output, picture, as_json=as_json)

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.table import Table
 
-    from bica.applications.spectrum.field import Propagation
-    from bica.applications.spectrum.placing import PlacedUsers
+    from bica.applications.spectrum.field import PlacedUsers, Propagation
     from bica.applications.spectrum.survey import Survey
     from bica.model.files import ModelDocument
 
@@ -248,7 +247,7 @@ def map_users(
     monitor, x and y, or the JSON of `bica spectrum simulate`. A user is near every monitor that hears it and away from
     the others; without a --loss that suits the place, 40 dB at 1 m, the distances mean little.
     """
-    from bica.applications.spectrum.placing import PlacedUsers
+    from bica.applications.spectrum.field import PlacedUsers
     from bica.applications.spectrum.survey import read_field
     from bica.cli.options import read_model
     from bica.cli.screens import Screen, print_json, waiting

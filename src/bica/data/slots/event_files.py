@@ -11,8 +11,8 @@ from pathlib import Path
 import duckdb
 
 from bica.data.captures import HEADER, PCAPNG_MAGIC, PcapHeader, Sniffer, add_capture, is_capture, open_bytes
-from bica.data.readers.csv import layout_of
 from bica.data.readers.engine import Compression, TextLines, check_whole, path_literal, plain, text_literal
+from bica.data.readers.text import layout_of
 from bica.data.slots.store import DATE_FIRST, EventStore, Unit, date_format, microseconds_sql, unit_of_size
 from bica.data.tables import Kind, check_file, keep_standard_input, kind_inside, kind_of, speaking_of_standard_input
 from bica.errors import DataError

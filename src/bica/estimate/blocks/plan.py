@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.pairs import PairCounts
-from bica.kernels.pairs import likely_pairs
+from bica.kernels.columns import likely_pairs
 
 FALSE_LINKS, OF_MANY = 0.2, 0.05  # the expected share of false links, in small tables and in large ones
 MANY = 32  # sensors: a table with more is large
