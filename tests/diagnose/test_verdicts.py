@@ -219,6 +219,65 @@ class TestTheFit:
         assert "2000 rows of 3 sensors, 4 distinct" in diagnosis.sentences()
 
 
+class TestNextSteps:
+    """Every kind of trouble comes with what to do about it, and with what is most wrong."""
+
+    def test_a_model_that_fits_needs_none(self):
+        fine = judged(OrMixture([[1, 1], [0, 1]], [0.2, 0.5]).sample(2000, np.random.default_rng(0)))
+        assert (fine.verdict, fine.worst(), fine.next_steps()) == ("fits", None, [])
+
+    def test_columns_that_exclude_each_other_are_named(self):
+        found = judged([[1, 0, 0], [0, 1, 0], [0, 1, 1]] * 40, sensors=["day", "night", "owl"])
+        assert "day and night exclude each other" in found.next_steps()[0]
+        assert "--drop" in found.next_steps()[0]
+        assert found.as_dict()["next"] == found.next_steps()
+
+    def test_rows_that_were_left_out_are_asked_for(self):
+        rows = OrMixture(np.eye(5), np.full(5, 0.3)).sample(4000, np.random.default_rng(1))
+        model = OrMixture(np.eye(5), np.full(5, 0.3))
+        busy = PatternCounts.of(rows[rows.any(axis=1)])
+        steps = Diagnosis.of(busy, Fit(model)).next_steps()
+        assert any("add the rows in which nothing was on" in step for step in steps)
+
+    def test_edges_that_fail_are_to_be_learned_as_such(self):
+        subsets = np.array([[s >> i & 1 for s in range(1, 16)] for i in range(4)])
+        model = OrMixture(subsets, np.full(15, 0.1))
+        steps = Diagnosis.of(PatternCounts.of(model.sample(3000, np.random.default_rng(2))), Fit(model)).next_steps()
+        assert any("--edges lossy" in step for step in steps)
+
+    def test_too_few_rows_say_how_many_would_do(self):
+        found = judged(OrMixture([[1, 1], [1, 1], [0, 1]], [0.2, 0.3]).sample(25, np.random.default_rng(3)))
+        assert found.verdict == "too few rows"
+        assert found.next_steps()[0].startswith("watch for longer: some ")
+
+    def test_the_worst_pattern_is_named_with_its_counts(self):
+        rng = np.random.default_rng(4)
+        model = OrMixture(np.eye(3), [0.2, 0.3, 0.4], sensors=["a", "b", "c"])
+        rows = np.vstack([model.sample(1000, rng), np.tile([1, 1, 1], (300, 1))])
+        found = Diagnosis.of(PatternCounts.of(rows, sensors=["a", "b", "c"]), Fit(model))
+        assert found.verdict == "misfit"
+        assert found.worst().startswith("a, b, c alone (3")
+
+
+class TestNothingToLearn:
+    """Degenerate tables get honest answers: never "fits"."""
+
+    @pytest.mark.parametrize("p", [0.05, 0.5, 0.7])
+    def test_independent_columns_hardly_ever_fit(self, p):
+        """That a pair depends on each other is tested at 0.3 % for all pairs; four standard errors above that."""
+        rng, n_tables = np.random.default_rng(int(100 * p)), 60
+        verdicts = [judged(rng.random((400, 5)) < p).verdict for _ in range(n_tables)]
+        assert verdicts.count("fits") <= 0.003 * n_tables + 4 * np.sqrt(0.003 * n_tables)
+
+    @pytest.mark.parametrize(
+        "rows",
+        [np.ones((50, 4)), np.zeros((50, 4)), [[1, 0, 1]], [[0, 0, 0]], np.full((30, 4), np.nan), [[1]], [[0], [1]]],
+        ids=["ones", "zeros", "one row", "one quiet row", "missing", "one cell", "one column"],
+    )
+    def test_a_degenerate_table_never_fits(self, rows):
+        assert judged(rows).verdict in ("doubtful", "too few rows")
+
+
 class TestKnownTables:
     @pytest.mark.parametrize("name", ["abilene", "geant2009"])
     def test_bundled_networks_fit(self, name):

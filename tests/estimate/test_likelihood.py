@@ -238,3 +238,42 @@ class TestSearch:
     def test_a_source_that_only_its_prior_holds_is_dropped(self):
         truth = OrMixture([[1, 0], [1, 1], [0, 1]], [0.4, 0.4], Noise.flips(0.05))
         assert columns(learned(drawn(truth, 200), prior=(40, 60)).model) == columns(truth)
+
+
+def tangled(n_sensors, n_sources, probability, seed):
+    """A random network whose first two sources have the given probability."""
+    rng = np.random.default_rng(seed)
+    mixing = np.zeros((n_sensors, n_sources), bool)
+    for source in range(n_sources):
+        mixing[rng.choice(n_sensors, rng.integers(1, 5), replace=False), source] = True
+    chances = rng.uniform(0.05, 0.3, n_sources)
+    chances[:2] = probability
+    return OrMixture(mixing, chances, Noise.flips(0.01))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("probability", [0.97, 0.99, 0.999])
+@pytest.mark.parametrize("seed", [201, 202])
+def test_sources_that_are_nearly_always_on_do_not_mislead(probability, seed):
+    """The true sources score at most as much more as they cost: half a log of the rows, and their choice."""
+    truth = tangled(10, 10, probability, seed)
+    data = drawn(truth, 4000, seed)
+    most = sum(0.5 * np.log(4000) + np.log(252) for _ in range(10))
+    assert learned(data, noise="estimate").log_likelihood > truth.log_likelihood(data) - most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_sensors", "n_sources"), [(9, 9), (20, 15), (40, 30)])
+def test_the_order_of_the_columns_changes_nothing_but_rounding(n_sensors, n_sources):
+    truth = tangled(n_sensors, n_sources, 0.2, 7)
+    rows = truth.sample(1500, np.random.default_rng(7))
+    order = np.random.default_rng(8).permutation(n_sensors)
+    straight = learned(PatternCounts.of(rows)).model
+    shuffled = learned(PatternCounts.of(rows[:, order])).model
+    found = {tuple(column): p for column, p in zip(straight.mixing.T.tolist(), straight.probability, strict=True)}
+    back = np.empty_like(shuffled.mixing)
+    back[order] = shuffled.mixing
+    assert {
+        tuple(column): pytest.approx(p, abs=1e-9)
+        for column, p in zip(back.T.tolist(), shuffled.probability, strict=True)
+    } == found

@@ -179,7 +179,7 @@ class TestFitting:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"noise": "loud"}, {"known": 3}, {"known": [3]}, {"known": [{"sensors": []}]}, {"forbidden": [[1]]}],
+    [{"noise": "loud"}, {"edges": 3}, {"known": 3}, {"known": [3]}, {"known": [{"sensors": []}]}, {"forbidden": [[1]]}],
 )
 def test_settings_are_checked(settings):
     with pytest.raises(SettingError):

@@ -194,6 +194,11 @@ class OddPair:
     expected: float
     p_value: float  # corrected for all sensors and pairs
 
+    def words(self) -> str:
+        """The pair and its counts."""
+        who = self.sensors[0] if self.sensors[0] == self.sensors[1] else " and ".join(self.sensors)
+        return f"{who}: on in {self.observed:.5g} rows, not in {self.expected:.5g} as the model has it"
+
 
 def find_odd_pair(model: OrMixture, watched: Watched) -> OddPair | None:
     """The oddest of all pairs and single sensors; None if there are too many to check."""

@@ -53,8 +53,10 @@ class Watched:
         pairs = PairCounts.of(counts)
         thinned = pairs.thinned(stretch[places])
         apart = thinned.apart()
-        tests = apart, dependent_pairs(apart, LEVEL), dependent_pairs(thinned.together(), LINKED)
-        return cls(places, counts, whole, stretch[places], PairTests(pairs, thinned, pairs.expected(), *tests))
+        together = thinned.together()
+        tests = apart, dependent_pairs(apart, LEVEL), dependent_pairs(together, LINKED)
+        clear = bool(dependent_pairs(together, LEVEL).any())
+        return cls(places, counts, whole, stretch[places], PairTests(pairs, thinned, pairs.expected(), *tests, clear))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +69,7 @@ class PairTests:
     apart: NDArray[np.float64]  # p-values of being on together so seldom
     is_apart: NDArray[np.bool_]
     is_linked: NDArray[np.bool_]
+    has_clear_link: bool  # whether any two sensors depend on each other beyond doubt
 
     def negative(self, sensors: tuple[str, ...]) -> list[NegativePair]:
         """The pairs that are on together significantly too seldom, the clearest first."""

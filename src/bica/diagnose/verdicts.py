@@ -110,7 +110,7 @@ class FitCheck:
             blocks=blocks,
             quiet=quiet,
             n_shared=int((fit.model.mixing.sum(axis=0) > 1).sum()),
-            is_related=watched.pairs is None or bool(watched.pairs.is_linked.any()),
+            is_related=watched.pairs is None or watched.pairs.has_clear_link,
             state=_state(fit),
         )
 
@@ -164,11 +164,32 @@ class FitCheck:
             reasons.append("no source was found: those rarer than min_probability are left out; give a smaller one")
         elif not self.n_shared or not self.is_related:
             reasons.append(
-                "nothing was learned: no two sensors depend on each other, so nothing shows a source of both"
+                "nothing was learned: no two sensors clearly depend on each other, so nothing shows a source of both"
             )
         if self.splinters is not None:
             reasons.append(self.splinters.words())
         return reasons
+
+    def next_steps(self) -> list[str]:
+        """What to do about each kind of trouble, as a person would type it."""
+        steps = []
+        if self.state == "interrupted":
+            steps.append("run it again and let it come to its end")
+        if self.n_impossible:
+            steps.append("learn with noise: leave out --noise 0")
+        if self.quiet.p_value <= DOUBT and self.quiet.p_value == min(p for p in self._p_values() if p is not None):
+            steps.append(
+                "add the rows in which nothing was on, for instance once with their number in a column for --weights"
+            )
+        if self.splinters is not None:
+            steps.append(
+                "let edges fail at times with --edges lossy, or give each sensor misses with --noise per-sensor"
+            )
+        if not self.n_shared or not self.is_related:
+            steps.append("choose other columns, longer slots or more rows: these columns tell nothing of each other")
+        elif self.has_too_few_rows:
+            steps.append(f"watch for longer: some {self.rows_needed:.2g} rows would do")
+        return steps
 
     def remarks(self) -> list[str]:
         """What keeps the rows from speaking for this model, though nothing speaks against it."""
@@ -189,8 +210,7 @@ class FitCheck:
             share = f"at most {percent(self.misplaced)} of the rows would have to change"
             return f"the rows are not as the model has them: {share}; {rarity}"
         assert pair is not None
-        who = pair.sensors[0] if pair.sensors[0] == pair.sensors[1] else " and ".join(pair.sensors)
-        return f"{who}: on in {pair.observed:.5g} rows, not in {pair.expected:.5g} as the model has it; {rarity}"
+        return f"{pair.words()}; {rarity}"
 
     def sentences(self) -> list[str]:
         """What the comparison shows, objections left out."""
@@ -304,8 +324,38 @@ class Diagnosis:
         return cls(verdict, tuple(reasons + check.remarks()), table, check)
 
     def as_dict(self) -> dict[str, Any]:
-        """The diagnosis as plain values that JSON can hold."""
-        return dict(as_json(asdict(self)))
+        """The diagnosis as plain values that JSON can hold, with what is most wrong and what to do next in words."""
+        return dict(as_json(asdict(self))) | {"worst": self.worst(), "next": self.next_steps()}
+
+    def worst(self) -> str | None:
+        """The pattern or the pair that is furthest from what the model has, in words; None where nothing is odd."""
+        if self.verdict in ("fits", "open") or self.fit is None:
+            return None
+        if self.fit.odd_patterns:
+            return self.fit.odd_patterns[0].words()
+        pair = self.fit.odd_pair
+        return pair.words() if pair is not None and pair.p_value <= DOUBT else None
+
+    def next_steps(self) -> list[str]:
+        """What to do about each kind of trouble, as a person would type it."""
+        if self.verdict in ("fits", "open"):
+            return []
+        steps = self._about_columns()
+        if self.fit is not None:
+            steps += self.fit.next_steps()
+        if self.verdict == "misfit" and not steps:
+            steps.append(
+                "if the rows come from different times or places, learn from each part apart and compare; if they "
+                "follow each other, add --temporal; `bica report MODEL TABLE -o report.html` shows where they differ"
+            )
+        return steps
+
+    def _about_columns(self) -> list[str]:
+        if not self.table.negative_pairs:
+            return []
+        first, second = self.table.negative_pairs[0].sensors
+        apart = f"{first} and {second} exclude each other, as two values of one variable do"
+        return [f"{apart}: leave one of them out with --drop, or learn from the rows of each kind apart"]
 
     def sentences(self) -> list[str]:
         """The diagnosis in plain English, one line per finding: the verdict, its reasons, everything else."""

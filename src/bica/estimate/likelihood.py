@@ -10,18 +10,21 @@ from typing import Literal
 
 import numpy as np
 
+from bica.data.pairs import own_order
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.diagnose.table import TableCheck
 from bica.errors import BicaWarning, DataError, LimitError, SettingError
 from bica.estimate.blocks.learn import WideTask
-from bica.estimate.edges import LEAST_SENSORS, LossyRival
+from bica.estimate.blocks.rounds import Round
+from bica.estimate.edges import LEAST_SENSORS, LossyFit, LossyRival, chosen_of_many, lossy_as_fit, refutes_sure_edges
 from bica.estimate.lattice import LATTICE_SENSORS, Cells, NoiseShape, Surface, lowest_rate
 from bica.estimate.lossy.families import with_families
 from bica.estimate.lossy.learn import learn_lossy
-from bica.estimate.noise import FLIPS, never
+from bica.estimate.noise import FLIPS, has_splinters, never
+from bica.estimate.rows.lossy import learn_lossy_rows
 from bica.estimate.rows.states import fit_on_rows
-from bica.estimate.search import BETTER, BY_SLOPE, SourceSearch, Start, add, drop, from_rows, look_closer
+from bica.estimate.search import BETTER, BY_SLOPE, SourceSearch, Start, add, drop, from_rows, look_closer, single
 from bica.estimate.settings import WORD, Settings, Varying
 from bica.estimate.temporal import Bounds, learn_in_time
 from bica.estimate.whole import Route, WholeTask
@@ -57,7 +60,7 @@ class Likelihood(Settings):
         if table.places.size <= largest:
             fit = self._fit_at_once(table, self.edges_to_learn())
         else:
-            fit = self._fit_from_blocks(table, rng)
+            fit = self._fit_in_own_order(data, rng)
         if not fit.converged and fit.diagnostics.get("interrupted"):
             warnings.warn(INTERRUPTED, BicaWarning, stacklevel=2)
         return fit
@@ -116,20 +119,71 @@ class Likelihood(Settings):
                 "when learning in time a known source may be given by its sensors, but not with its probability; "
                 "leave that out, or the order"
             )
+        if self.n_sources is not None:
+            raise SettingError(
+                "the number of sources cannot be given when learning in time; leave it out, or the order"
+            )
         if self.edges == "lossy" or any(source.reach is not None for source in self.known):
             raise SettingError("when learning in time, edges are sure; leave out lossy edges, or the order")
         if self.noise in ("two-rates", "per-sensor"):
             raise SettingError("in time, one flip rate is estimated for all sensors; give the rates, or leave them out")
 
+    def _fit_in_own_order(self, data: PatternCounts, rng: np.random.Generator) -> Fit:
+        """From blocks of the columns in an order that the rows give them, so that the order of the table is no matter.
+
+        Which neighbours make a block where there are too many, which of equal steps comes first and what chance does
+        all go by the numbers of the columns.
+        """
+        order = own_order(data)
+        ordered = self
+        if isinstance(self.noise, Noise):
+            self.noise.rates(data.n_sensors)  # which refuses rates of other sensors
+            ordered = replace(self, noise=self.noise.of_sensors(order))
+        table = Varying.of(data.project(order.tolist()), self.known, self.forbidden)
+        fit = ordered._fit_from_blocks(table, rng)
+        back = np.argsort(order)
+        reach_error = None if fit.reach_error is None else fit.reach_error[back]
+        leak_error = None if fit.leak_error is None else fit.leak_error[back]
+        return replace(fit, model=fit.model.of_sensors(back), reach_error=reach_error, leak_error=leak_error)
+
     def _fit_from_blocks(self, table: Varying, rng: np.random.Generator) -> Fit:
-        """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""
+        """Blocks and rows find sure edges; where these are refuted, lossy ones are learned, and the rows choose."""
+        edges = self.edges_to_learn()
+        if edges == "lossy":
+            return lossy_as_fit(table, learn_lossy_rows(table, self, rng))
         expect(A_WIDE_FIT)
         task = WideTask.of(table, self)
         learned = task.learn(rng)
+        if edges == "sure" or self.known:
+            return self._all_at_once(table, task, learned)
+        found: LossyFit | None = None
+        for answer in (task.result, partial(self._all_at_once, table, task)):
+            fit = answer(learned)
+            if "interrupted" in fit.diagnostics:
+                return fit
+            if found is None and refutes_sure_edges(table, fit):
+                found = self._lossy_if_finished(table, rng)
+                if found is None:
+                    return replace(fit, converged=False, diagnostics={**fit.diagnostics, "interrupted": True})
+            fit = fit if found is None else chosen_of_many(table, fit, found)
+            if fit.model.has_lossy_edges:
+                break
+        return fit
+
+    def _lossy_if_finished(self, table: Varying, rng: np.random.Generator) -> LossyFit | None:
+        """The sources with lossy edges; None after Ctrl-C."""
+        try:
+            found = learn_lossy_rows(table, self, rng)
+        except KeyboardInterrupt:
+            return None
+        return None if found.interrupted else found
+
+    def _all_at_once(self, table: Varying, task: WideTask, learned: Round) -> Fit:
+        """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""
         if learned.interrupted or table.data.n_sensors > WORD:
             return task.result(learned)
         start, asked = task.start_at_once(learned), self.noise in ("two-rates", "per-sensor")
-        decided = learned.unanimous and not asked
+        decided = learned.unanimous and not asked and self.n_sources is None
         fit = fit_on_rows(table, self, start, briefly=decided)
         if fit is None and table.data.n_sensors <= LATTICE_SENSORS and not decided:
             return fit_on_lattice(table, self, start)
@@ -138,6 +192,8 @@ class Likelihood(Settings):
                 "these rows have too many hidden states to estimate misses and false alarms apart; give the rates, or "
                 "estimate one flip rate for all"
             )
+        if fit is None and self.n_sources is not None:
+            raise LimitError("these rows have too many hidden states to look for so many sources; leave the number out")
         return task.result(learned) if fit is None else fit
 
 
@@ -238,13 +294,50 @@ def fit_on_lattice(
     """The fit of a search that starts from no source or as told; Ctrl-C keeps the best so far."""
     task = lattice_task(table, settings)
     search = task.search(start)
-    if not isinstance(settings.noise, Noise) or _is_clear(settings.noise):
-        return task.learned(search, is_beaten)
+    if not isinstance(settings.noise, Noise):
+        try:
+            first = search if start is not None else _with_busy_sensors(task, search)
+        except KeyboardInterrupt:
+            return task.result(search, FLIPS, interrupted=True)
+        return task.learned(first, is_beaten)
+    if _is_clear(settings.noise):
+        return task.learned(search)
     try:
         search.run()
     except KeyboardInterrupt:
         return task.result(_with_known_noise(task, search), FLIPS, interrupted=True)
     return task.learned(_with_known_noise(task, search))
+
+
+BUSY = 0.9  # share of the rows from which on a sensor is nearly always on
+BUSY_FLIP_RATE = (
+    0.05  # at which a search with lone sources for such sensors starts; from 0.2 it takes ten times as long
+)
+
+
+def _with_busy_sensors(task: WholeTask, search: SourceSearch) -> SourceSearch:
+    """The search; where sensors are nearly always on, one that starts with a source for each, if that leads further.
+
+    Noise alone explains a sensor that is on in 99 % of the rows so badly that the first sources must serve that sensor,
+    whatever else they reach, and few of them are ever mended.
+    """
+    data, start = task.table.data, task.start()
+    share = data.ones() / data.times_observed()
+    sets = np.setdiff1d(single(data.n_sensors)[share >= BUSY], [*start.sources, *task.table.forbidden_sets])
+    if not sets.size:
+        return search
+    rate = -np.log1p(-np.minimum(share[np.log2(sets).astype(np.int64)], HIGHEST_SHARE))
+    sources, rates = np.append(start.sources, sets), np.append(start.rate, rate)
+    free = np.append(start.free, np.ones(sets.size, bool))
+    other = task.search(Start(sources, rates, free, np.array([BUSY_FLIP_RATE]), start.n_known))
+    for each in (other, search):
+        each.run(task.route.first_moves)
+        if not has_splinters(each):  # which tell of other noise or lossy edges, and make each move slow
+            each.run()
+    return other if other.best.score > search.best.score else search
+
+
+HIGHEST_SHARE = 1 - 1e-6  # of a source to start with: a rate must be finite
 
 
 def lattice_task(table: Varying, settings: Settings) -> WholeTask:

@@ -153,7 +153,7 @@ class Store:
 
     def n_bytes(self) -> int:
         """How much the copies of tables take."""
-        return sum(file.stat().st_size for file in (self.folder / "tables").glob("*/*") if file.is_file())
+        return sum(_size(file) for home in (self.folder / "tables").iterdir() for file in _listed(home))
 
 
 def shown_file(name: str) -> str:
@@ -193,6 +193,21 @@ def bring(store: Store, path: str) -> TableEntry | FitEntry:
     if is_model(file):
         return store.keep_fit(Fit.load(file), title=shown_file(file.name))
     return store.new_table(file.resolve(), file.name)
+
+
+def _listed(home: Path) -> list[Path]:
+    """The files of an entry; none if it is forgotten at this moment."""
+    try:
+        return list(home.iterdir())
+    except OSError:
+        return []
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:

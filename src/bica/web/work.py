@@ -32,7 +32,7 @@ from bica.invert.decode import decode, decode_table
 from bica.methods import method_named
 from bica.model.fit import Fit
 from bica.pipeline import learn, read
-from bica.progress import ALL_CORES, listening, report
+from bica.progress import ALL_CORES, COMPILING, listening, report
 from bica.report.content import parts_of
 from bica.report.page import Parts, shown_name
 from bica.text import VERDICTS, Nouns, harmless
@@ -41,7 +41,7 @@ from bica.web.store import Store, TableEntry
 PAUSE = 0.1  # seconds between two reports of the same loop
 ROWS_LISTED = 500
 COLUMNS_LISTED = 2000
-NOISES = ("auto", "estimate", "two-rates", "per-sensor")
+CHOICES = {"noise": ("auto", "estimate", "two-rates", "per-sensor"), "edges": ("auto", "sure", "lossy")}
 
 
 def options_of(reading: Mapping[str, Any], *, weighted: bool = True) -> dict[str, Any]:
@@ -155,11 +155,11 @@ def learner_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     {'forbidden': (('door', 'yard'),)}
     """
     given: dict[str, Any] = {}
-    noise = settings.get("noise") or "auto"
-    if noise not in NOISES:
-        raise SettingError(f"the noise is one of {', '.join(NOISES)}, but {noise!r} was given")
-    if noise != "auto":
-        given["noise"] = noise
+    for key, choices in CHOICES.items():
+        chosen = settings.get(key) or "auto"
+        if chosen not in choices:
+            raise SettingError(f"{key} is one of {', '.join(choices)}, but {chosen!r} was given")
+        given |= {} if chosen == "auto" else {key: chosen}
     known = [_known(each) for each in _list(settings, "known")]
     forbidden = tuple(_names(names) for names in _list(settings, "forbidden"))
     return given | ({"known": known} if known else {}) | ({"forbidden": forbidden} if forbidden else {})
@@ -206,7 +206,7 @@ def fit_table(store: Store, task: Mapping[str, Any]) -> dict[str, Any]:
 
 def _noted(settings: Mapping[str, Any], reading: Mapping[str, Any]) -> dict[str, Any]:
     """The settings as `bica fit` takes them, so that the report can say how to learn the same model again."""
-    chosen = {key: settings[key] for key in ("noise", "temporal", "known", "forbidden") if settings.get(key)}
+    chosen = {key: settings[key] for key in ("noise", "edges", "temporal", "known", "forbidden") if settings.get(key)}
     return {key: value for key, value in {**chosen, **reading}.items() if value and value != "auto"} | {"seed": 0}
 
 
@@ -276,7 +276,7 @@ class Teller:
 
     def __call__(self, what: str, done: int, total: int | None) -> None:
         """The listener of ``bica.progress``."""
-        if self.asked_to_stop.is_set():
+        if self.asked_to_stop.is_set() and what != COMPILING:  # which cannot be broken off
             self.asked_to_stop.clear()
             raise KeyboardInterrupt
         if what != self.what or monotonic() >= self.last + PAUSE or done == total:

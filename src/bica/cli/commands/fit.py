@@ -59,6 +59,7 @@ METHOD_NAMES = (
     "buffet",
     "noca",
     "beta",
+    "aspect",
     "quartets",
     "xor",
     "fastica",
@@ -85,7 +86,7 @@ def _method_names(_: click.Context, __: click.Parameter, incomplete: str) -> lis
     "n_sources",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Number of sources, for methods that need it.",
+    help="Number of sources, if it is known; some methods need it.",
 )
 @click.option(
     "--min-probability", type=float, metavar="NUMBER", help="Drop rarer sources.  [default: the method's choice]"

@@ -43,7 +43,12 @@ def show_verdict(screen: Console, diagnosis: Mapping[str, Any]) -> None:
     verdict = str(diagnosis.get("verdict"))
     screen.print(Text(harmless(VERDICTS.get(verdict, verdict)), style=STYLES.get(verdict, "bold")))
     reasons = diagnosis.get("reasons")
-    show_findings(screen, [str(reason) for reason in reasons] if isinstance(reasons, list) else [])
+    findings = [str(reason) for reason in reasons] if isinstance(reasons, list) else []
+    worst, steps = diagnosis.get("worst"), diagnosis.get("next")
+    if isinstance(worst, str) and not any(reason.startswith(worst) for reason in findings):
+        findings.append(f"most wrong: {worst}")
+    findings += [f"next: {step}" for step in steps] if isinstance(steps, list) else []
+    show_findings(screen, findings)
 
 
 def saved_diagnosis(fitted: Mapping[str, Any]) -> Mapping[str, Any]:

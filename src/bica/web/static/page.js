@@ -36,7 +36,11 @@
   const when = (time) => (time ? new Date(time).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" }) : "");
   const VERDICTS = { fits: "fits", "too few rows": "too few rows to tell", doubtful: "with care", misfit: "contradicted", open: "open" };
   const verdictMark = (verdict, interrupted) => make("span", { class: `state ${verdict.replaceAll(" ", "-")}` }, make("span", { class: "dot", "aria-hidden": "true" }), interrupted ? "stopped early" : VERDICTS[verdict] ?? "not judged");
-  const goHome = () => place("contents").parentElement.querySelector(".brand").replaceChildren(make("a", { href: "/", "aria-label": "bica, start page" }, ...place("contents").parentElement.querySelector(".brand").childNodes));
+  function goHome() {
+    const brand = document.querySelector(".brand");
+    brand.removeAttribute("aria-hidden");
+    brand.replaceChildren(make("a", { href: "/", "aria-label": "bica, start page" }, ...brand.childNodes));
+  }
 
   // ---- a job: how far it is, and a button to stop it --------------------------------------------------------------------
   const panel = make("div", { class: "job", id: "job", hidden: true });
@@ -55,7 +59,7 @@
       began = true;
       panel.hidden = false;
       title.textContent = big(job.title);
-      what.textContent = job.stopping ? "Stopping, keeping the best so far …" : job.state === "waiting" ? "Waiting for other jobs …" : big(job.total ? `${job.what}: ${count(job.done)} of ${count(job.total)}` : job.done ? `${job.what}: ${count(job.done)}` : `${job.what} …`);
+      what.textContent = job.stopping ? "Stopping, keeping the best so far …" : job.state === "waiting" ? "Waiting for other jobs …" : big(job.total ? `${job.what}: ${count(job.done)} of ${job.what.startsWith("compiling") ? "about " : ""}${count(job.total)}` : job.done ? `${job.what}: ${count(job.done)}` : `${job.what} …`);
       if (job.total) bar.value = job.done / job.total; else bar.removeAttribute("value");
       stopButton.textContent = job.stopping ? "End it at once, keep nothing" : job.kind === "fit" ? "Stop, keep the best so far" : "Stop";
       seconds.textContent = `${Math.round(job.seconds)} s`;
@@ -216,6 +220,7 @@
   function learnSection(entry, reading, tell, finished) {
     const temporal = make("input", { type: "checkbox", id: "temporal" });
     const noise = make("select", { id: "noise" }, [["auto", "as the rows suggest"], ["estimate", "one flip rate for all"], ["two-rates", "misses and false alarms"], ["per-sensor", "rates of every sensor"]].map(([value, title]) => make("option", { value }, title)));
+    const edges = make("select", { id: "edges" }, [["auto", "as the rows suggest"], ["sure", "always switch their sensors on"], ["lossy", "fail now and then"]].map(([value, title]) => make("option", { value }, title)));
     const words_ = ["sensors", "sources", "rows"].map((key) => make("input", { type: "text", id: `${key}-are`, placeholder: { sensors: "sensors, or: symptoms", sources: "sources, or: diseases", rows: "rows, or: patients" }[key] }));
     const title = make("input", { type: "text", id: "title", placeholder: entry.name, maxlength: 100 });
     const learn = make("button", { type: "submit", class: "main", id: "learn" }, "Learn the sources");
@@ -223,12 +228,12 @@
       event.preventDefault();
       const given = Object.fromEntries(["sensors", "sources", "rows"].map((key, k) => [key, words_[k].value.trim()]).filter(([, word]) => word));
       scrollTo({ top: 0 });
-      begin({ kind: "fit", table: identity, reading: reading(), settings: { temporal: temporal.checked, noise: noise.value, words: given, title: title.value.trim() } }, tell, finished);
+      begin({ kind: "fit", table: identity, reading: reading(), settings: { temporal: temporal.checked, noise: noise.value, edges: edges.value, words: given, title: title.value.trim() } }, tell, finished);
     };
     const form = make("form", { onsubmit: go },
       make("label", { class: "tick" }, temporal, "The rows follow each other in time; learn from their order, too"),
-      make("details", { class: "more" }, make("summary", {}, "Noise, your own words, a title"),
-        make("div", { class: "grid" }, field("Noise", noise), field("Sensors are", words_[0]), field("Sources are", words_[1]), field("Rows are", words_[2]), field("Title of the fit", title))),
+      make("details", { class: "more" }, make("summary", {}, "Noise, edges, your own words, a title"),
+        make("div", { class: "grid" }, field("Noise", noise), field("Edges", edges), field("Sensors are", words_[0]), field("Sources are", words_[1]), field("Rows are", words_[2]), field("Title of the fit", title))),
       learn);
     section("learn", "Learn", "The number of sources and the noise are found by themselves. It can be stopped at any time, and keeps the best so far.", form);
     return form;
@@ -326,8 +331,12 @@
     const number = ++asked;
     const on = [], unknown = [];
     cells.forEach((cell, i) => { if (cell === 1) on.push(i); if (cell === 2) unknown.push(i); });
+    const slow = setTimeout(() => { place("answer-note").textContent = "Computing …"; }, 400);
     const told = await trying(tell, () => send(`/api/fits/${identity}/explain`, { on, unknown }));
-    if (told && number === asked) writeAnswer(told, on.length);
+    clearTimeout(slow);
+    if (number !== asked) return;
+    place("answer-note").textContent = "";
+    if (told) writeAnswer(told);
   }
   function share(label, p) {
     const bar = make("i");
@@ -335,7 +344,7 @@
     return make("div", { class: "share" }, make("div", { class: "what" }, label), make("div", { class: "gauge", "aria-hidden": "true" }, bar), make("div", { class: "num" }, percent(p)));
   }
   const sourceChip = (j) => make("button", { type: "button", class: "chip", onclick: () => look("source", j, true) }, named(sources[j].name));
-  function writeAnswer(told, n) {
+  function writeAnswer(told) {
     if (!told.explanations.length) { answerHome.replaceChildren(make("p", { class: "note" }, `No set of ${words.source[1]} produces this.`)); return; }
     const likely = told.posterior.filter(({ p }) => p >= 0.005).slice(0, 12);
     answerHome.replaceChildren(
@@ -350,7 +359,7 @@
     answerHome = make("div", { class: "two", id: "answer" });
     const search = make("input", { type: "search", id: "toggle-search", oninput: writeToggles });
     section("explain", "Explain", `Switch ${words.sensor[1]} on and see which ${words.source[1]} are behind them. A second click says that one was not observed, a third switches it off.${data.rows ? ` Or choose one of the ${words.row[1]} below.` : ""}`,
-      make("div", { class: "tools" }, make("label", { hidden: sensors.length <= 30 }, `Search ${words.sensor[1]}`, search), make("button", { type: "button", id: "all-off", onclick: () => { cells.fill(0); writeToggles(); explainSoon(); } }, "All off")), toggleHome, answerHome);
+      make("div", { class: "tools" }, make("label", { hidden: sensors.length <= 30 }, `Search ${words.sensor[1]}`, search), make("button", { type: "button", id: "all-off", onclick: () => { cells.fill(0); writeToggles(); explainSoon(); } }, "All off")), toggleHome, make("p", { class: "count", id: "answer-note" }), answerHome);
     writeToggles();
     explain();
   }
