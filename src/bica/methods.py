@@ -25,6 +25,7 @@ METHODS = {  # imported when first asked for, so that listing the names is quick
     "buffet": "bica.rivals.buffet:IndianBuffet",
     "noca": "bica.rivals.noca:NOCA",
     "beta": "bica.rivals.beta:BetaSources",
+    "aspect": "bica.rivals.aspect:AspectBernoulli",
     "quartets": "bica.rivals.quartets:Quartets",
     "xor": "bica.rivals.xor:XorICA",
     "fastica": "bica.rivals.fastica:FastICA",
@@ -41,11 +42,13 @@ COUNTED = (  # probabilities are counted
     "attractor",
     "buffet",
     "beta",
+    "aspect",
     "fastica",
 )
 REFERENCES = (  # methods for another model, shown for reference; not expected to find OR mixtures
     "buffet",  # one probability for all sources, and links that fail: chains split sources of unequal frequency
     "beta",  # graded sources that add up
+    "aspect",  # shares of a row that add up to one
     "noca",  # links that fail, each with its own probability
     "quartets",  # links that fail now and then: where they never do, two sources behind four sensors look like one
     "xor",
@@ -57,6 +60,7 @@ WIDE_ONLY = (  # need several sensors per source: where there are few, noise exp
     "buffet",
     "noca",
     "beta",
+    "aspect",
     "quartets",
 )
 
@@ -73,10 +77,10 @@ def method_named(name: str, *, spelled: Callable[[str], str] = repr, **settings:
 
     >>> method_named("findbica", min_probability=0.01).min_probability
     0.01
-    >>> method_named("likelihood", n_sources=2, spelled=lambda name: "--sources")
+    >>> method_named("findbica", n_sources=2, spelled=lambda name: "--sources")
     Traceback (most recent call last):
-    bica.errors.SettingError: method 'likelihood' has no setting --sources, which is for 'mac', 'message-passing', \
-'ormachine', 'asso', 'elbmf', 'noca', 'beta', 'fastica'; leave it out, or choose one of these
+    bica.errors.SettingError: method 'findbica' has no setting --sources, which is for 'likelihood', 'mac', \
+'message-passing', 'ormachine', 'asso', 'elbmf', 'noca', 'beta', 'fastica'; leave it out, or choose one of these
     """
     known = settings_of(name)
     for setting in settings:
@@ -159,7 +163,7 @@ def needs_n_sources(name: str) -> bool:
     >>> needs_n_sources("mac"), needs_n_sources("likelihood")
     (True, False)
     """
-    return "n_sources" in settings_of(name)
+    return name != "likelihood" and "n_sources" in settings_of(name)
 
 
 def _class_of(name: str) -> Any:

@@ -37,7 +37,7 @@ WITH_TRUTH = ("f1", "precision", "recall", "similarity", "hamming_distance")
 WITHOUT_TRUTH = ("held_out", "wrong_cells", "gain")
 SCORES = ("n_found", *WITH_TRUTH, *WITHOUT_TRUTH, "cpu_seconds")
 HELD_OUT_SHARE = 1 / 3  # of the rows of a user's table
-OTHER_MIXTURES = ("xor", "beta")  # methods whose models are no ORs: only their sources can be compared
+OTHER_MIXTURES = ("xor", "beta", "aspect")  # methods whose models are no ORs: only their sources can be compared
 MOST_HELD_OUT = 2000  # rows: enough to compare, few enough for exact sums over wide models
 
 
