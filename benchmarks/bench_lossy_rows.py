@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +106,7 @@ def numbers(truth: OrMixture, found: LossyFit, true: np.ndarray, learned: np.nda
     edges = found.mixing[:, learned]
     reach = (found.reach[:, learned] - truth.reach[:, true])[edges] / found.reach_error[:, learned][edges]
     leak = (found.leak - truth.noise.rates(truth.mixing.shape[0])[0]) / found.leak_error
+    leak = leak[found.leak > 0]
     return {"p": p, "reach": reach, "leak": leak}
 
 
@@ -113,7 +114,19 @@ def fitted(rows: np.ndarray, seed: int) -> tuple[LossyFit, float]:
     """The fit, and the processor seconds that it took from the counted rows on."""
     table = Varying.of(PatternCounts.of(rows), (), ())
     begun = time.process_time()
-    return learn_lossy_rows(table, Settings(), np.random.default_rng(seed)), time.process_time() - begun
+    found = learn_lossy_rows(table, Settings(), np.random.default_rng(seed))
+    seconds = time.process_time() - begun
+    return for_all_sensors(found, table), seconds
+
+
+def for_all_sensors(found: LossyFit, table: Varying) -> LossyFit:
+    """The fit with sensors that never came on, which are not learned."""
+    wide: dict[str, np.ndarray] = {}
+    for name in ("mixing", "reach", "reach_error", "leak", "leak_error"):
+        values = getattr(found, name)
+        wide[name] = np.zeros((table.whole.n_sensors, *values.shape[1:]), values.dtype)
+        wide[name][table.places] = values
+    return replace(found, **wide)
 
 
 def disease_line() -> str:

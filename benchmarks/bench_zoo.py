@@ -24,7 +24,7 @@ from bica import Likelihood, Noise, OrMixture, PatternCounts
 from bica.errors import BicaWarning
 from bica.estimate.lattice import Cells, Surface
 from bica.estimate.rows.states import CAREFUL, RowSurface, StateCells, first_shape
-from bica.estimate.score import Scale, cost_by_size
+from bica.estimate.score import Found, Scale, cost_by_size
 from bica.estimate.search import SearchTask, SourceSearch, Start
 from bica.estimate.settings import Settings, Varying, as_sets
 
@@ -80,7 +80,7 @@ def run(name: str, flip_rate: float, seed: int) -> Run:
         fit = Likelihood(n_jobs=1).fit(data, np.random.default_rng(0))
     seconds = time.process_time() - begun
     true, got = columns(truth), columns(fit.model)
-    above = 0.0 if true == got else score(fit.model, data) - score(truth, data)
+    above = 0.0 if true == got else above_truth(fit.model, truth, data)
     verdict = "settled" if fit.converged else "not settled"
     return Run(name, truth.n_sensors, len(true), len(true & got), len(got - true), above, verdict, seconds)
 
@@ -89,21 +89,26 @@ def columns(model: OrMixture) -> set[tuple[int, ...]]:
     return {tuple(np.flatnonzero(column).tolist()) for column in model.mixing.T}
 
 
-def score(model: OrMixture, data: PatternCounts) -> float:
-    """The penalised likelihood of these sources with their best rates and flip rate."""
+def above_truth(model: OrMixture, truth: OrMixture, data: PatternCounts) -> float:
+    """By how much the score of these sources exceeds that of the true ones, each with its best rates and flip rate."""
     table = Varying.of(data, (), ())
-    seen = model.of_sensors(table.places)
-    sources = as_sets(sorted(columns(seen) - {()}))
-    rate = np.array([seen.rate[(column == seen.mixing.T).all(axis=1)].sum() for column in _unpacked(sources, seen)])
     shape = first_shape(table, Settings())
     surface = RowSurface(StateCells.of(table.data), shape, LONG_LISTS)
-    if seen.n_sensors <= EXACT:
+    if table.data.n_sensors <= EXACT:
         surface = Surface(Cells.of(table.data), shape)
-    cost = cost_by_size(seen.n_sensors, table.data.n_samples, seen.n_sensors)
-    judged = SearchTask(Scale(surface, cost), (), sources, exact=True)
+    n_sensors = table.data.n_sensors
+    scale = Scale(surface, cost_by_size(n_sensors, table.data.n_samples, n_sensors))
+    return scale.advantage(*(refitted(one.of_sensors(table.places), scale) for one in (model, truth)))
+
+
+def refitted(seen: OrMixture, scale: Scale) -> Found:
+    """These sources with their best rates and flip rate."""
+    sources = as_sets(sorted(columns(seen) - {()}))
+    rate = np.array([seen.rate[(column == seen.mixing.T).all(axis=1)].sum() for column in _unpacked(sources, seen)])
+    judged = SearchTask(scale, (), sources, exact=True)
     free = np.ones(sources.size, dtype=bool)
     starts = (Start(sources, rate, free, np.array([flips])) for flips in (max(np.mean(seen.noise.miss), 1e-4), 0.02))
-    return max(SourceSearch(judged, start).best.score for start in starts)
+    return max((SourceSearch(judged, start).best for start in starts), key=lambda found: found.score)
 
 
 def _unpacked(sources: np.ndarray, model: OrMixture) -> np.ndarray:

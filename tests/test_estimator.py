@@ -723,9 +723,15 @@ def test_rivals_are_methods_too(method):
     assert learner.transform([[1, 1, 1]]).tolist() == [[1, 1]]
 
 
-def test_a_method_that_finds_the_number_of_sources_refuses_to_be_told():
-    with pytest.raises(SettingError, match="'likelihood' has no setting 'n_sources', which is for 'mac', 'message"):
-        BICA(n_sources=2).fit([[0, 1], [1, 1]])
+def test_a_method_that_cannot_be_told_the_number_of_sources_refuses_it():
+    with pytest.raises(SettingError, match="'findbica' has no setting 'n_sources', which is for 'likelihood', 'mac'"):
+        BICA("findbica", n_sources=2).fit([[0, 1], [1, 1]])
+
+
+@pytest.mark.parametrize("n_sources", [1, 2, 3])
+def test_the_number_of_sources_may_be_known(n_sources):
+    rows = [[0, 0, 0]] * 30 + [[1, 1, 0]] * 20 + [[0, 1, 1]] * 10 + [[1, 1, 1]] * 5 + [[0, 0, 1]] * 3
+    assert BICA(n_sources=n_sources).fit(rows).n_sources_ == n_sources
 
 
 class TestLossyModels:

@@ -28,7 +28,11 @@ def test_an_unknown_setting_is_refused_by_name():
 @pytest.mark.parametrize(
     ("name", "setting", "sentence"),
     [
-        ("likelihood", "n_sources", "which is for 'mac', 'message-passing', .*'fastica'; leave it out, or choose one"),
+        (
+            "findbica",
+            "n_sources",
+            "which is for 'likelihood', 'mac', 'message-passing', .*'fastica'; leave it out, or choose one",
+        ),
         ("findbica", "known", "which is for 'likelihood'; leave it out, or choose that method"),
         ("mac", "significance", "which is for 'findbica'; leave it out, or choose that method"),
     ],
@@ -39,8 +43,8 @@ def test_a_setting_of_other_methods_is_refused_with_their_names(name, setting, s
 
 
 def test_settings_are_spelled_as_the_user_wrote_them():
-    with pytest.raises(SettingError, match="'likelihood' has no setting --sources, which is for 'mac'"):
-        method_named("likelihood", n_sources=3, spelled={"n_sources": "--sources"}.__getitem__)
+    with pytest.raises(SettingError, match="'findbica' has no setting --sources, which is for 'likelihood', 'mac'"):
+        method_named("findbica", n_sources=3, spelled={"n_sources": "--sources"}.__getitem__)
 
 
 def test_threads_are_for_methods_that_use_them():

@@ -96,7 +96,7 @@ def test_a_refusal_speaks_the_language_of_the_command_line(tmp_path):
     from click.testing import CliRunner
 
     (tmp_path / "t.csv").write_text("a,b\n0,1\n1,1\n0,0\n")
-    done = CliRunner().invoke(app, ["fit", str(tmp_path / "t.csv"), "--sources", "2"])
+    done = CliRunner().invoke(app, ["fit", str(tmp_path / "t.csv"), "--method", "findbica", "--sources", "2"])
     assert done.exit_code != 0
     assert "--sources" in done.output + str(done.exception)
     assert "n_sources" not in done.output + str(done.exception)

@@ -73,7 +73,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         ("lossy", see ``reach_``), or whichever the rows speak for ("auto"; sure edges where the noise or a prior is
         given). What the other kind would have said is in ``diagnostics_["other_edges"]``.
     n_sources : int or None
-        How many sources there are, for rivals that cannot find it out, such as "mac" or "message-passing".
+        How many sources there are, if that is known; rivals such as "mac" or "message-passing" cannot find it out.
     binarize : float, mapping from column to float, or None
         Cells above this threshold are on. Without it, only 0 and 1 can be read.
     temporal : bool or float

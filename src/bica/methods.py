@@ -77,10 +77,10 @@ def method_named(name: str, *, spelled: Callable[[str], str] = repr, **settings:
 
     >>> method_named("findbica", min_probability=0.01).min_probability
     0.01
-    >>> method_named("likelihood", n_sources=2, spelled=lambda name: "--sources")
+    >>> method_named("findbica", n_sources=2, spelled=lambda name: "--sources")
     Traceback (most recent call last):
-    bica.errors.SettingError: method 'likelihood' has no setting --sources, which is for 'mac', 'message-passing', \
-'ormachine', 'asso', 'elbmf', 'noca', 'beta', 'fastica'; leave it out, or choose one of these
+    bica.errors.SettingError: method 'findbica' has no setting --sources, which is for 'likelihood', 'mac', \
+'message-passing', 'ormachine', 'asso', 'elbmf', 'noca', 'beta', 'fastica'; leave it out, or choose one of these
     """
     known = settings_of(name)
     for setting in settings:
@@ -163,7 +163,7 @@ def needs_n_sources(name: str) -> bool:
     >>> needs_n_sources("mac"), needs_n_sources("likelihood")
     (True, False)
     """
-    return "n_sources" in settings_of(name)
+    return name != "likelihood" and "n_sources" in settings_of(name)
 
 
 def _class_of(name: str) -> Any:

@@ -1,14 +1,18 @@
 """What the user knows changes the answer for the better; what makes no sense is refused in one sentence."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 from bica import BICA
 from bica.data.patterns import PatternCounts
-from bica.errors import SettingError
+from bica.errors import BicaWarning, SettingError
 from bica.estimate.lattice import Cells, NoiseShape, Surface
 from bica.estimate.likelihood import Likelihood
+from bica.estimate.score import Scale, cost_by_size
+from bica.estimate.search import SearchTask, SourceSearch, Start
 from bica.estimate.settings import KnownSource, Varying
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -122,6 +126,46 @@ class TestPriors:
         """A sharp prior is worth no more than what it says: rows of pure noise get no sources."""
         noise = np.random.default_rng(0).random((500, 4)) < 0.1
         assert learned(PatternCounts.of(noise), prior=(101, 901)).model.n_sources == 0
+
+
+class TestNumber:
+    def test_a_faint_source_is_found_where_four_are_there(self):
+        without, told = spread(TRUTH, 400, range(8), n_sources=4)
+        assert all(model.n_sources == 4 for model in told)
+        assert sum(FAINT in columns(model) for model in told) > sum(FAINT in columns(model) for model in without)
+
+    def test_it_is_the_best_of_all_structures_of_that_size(self):
+        """Three sensors have 21 pairs of sources: no pair is more likely, to what a refit leaves."""
+        table = drawn(OrMixture([[1, 0, 1], [1, 1, 0], [0, 1, 1]], [0.3, 0.2, 0.25], Noise.flips(0.05)), 500, 3)
+        cells = Cells.of(table)
+        task = SearchTask(
+            Scale(Surface(cells, NoiseShape.shared_flips(3, 1e-6)), cost_by_size(3, 500, 3)), (), cells.cells
+        )
+        pairs = (np.array(pair) for pair in combinations(range(1, 8), 2))
+        free = np.ones(2, dtype=bool)
+        slow = [SourceSearch(task, Start(pair, np.full(2, 0.2), free, np.array([0.1]))).best for pair in pairs]
+        best = max((found for found in slow if found.fit.point.sources.size == 2), key=lambda found: found.score)
+        fit = learned(table, n_sources=2, noise="estimate")
+        assert sorted((1 << np.arange(3)) @ fit.model.mixing) == sorted(best.fit.point.sources)
+
+    def test_sources_of_constant_columns_are_among_them(self):
+        rows = [[1, 0, 0]] * 30 + [[1, 1, 0]] * 20 + [[1, 0, 1]] * 10 + [[1, 1, 1]] * 5
+        model = Likelihood(n_sources=3).fit(PatternCounts.of(rows), np.random.default_rng(0)).model
+        assert model.n_sources == 3
+
+    def test_more_than_the_rows_can_show_are_not_made_up(self):
+        rows = [[0, 0]] * 30 + [[1, 1]] * 20
+        with pytest.warns(BicaWarning, match="the rows tell of 1 sources, not of the 3 that were asked for"):
+            assert learned(PatternCounts.of(rows), n_sources=3).model.n_sources == 1
+
+    def test_what_makes_no_sense_is_refused(self):
+        for number, complaint in (
+            (0, "whole number from 1 on"),
+            (2.5, "whole number"),
+            (1, "2 sources are known, more"),
+        ):
+            with pytest.raises(SettingError, match=complaint):
+                Likelihood(n_sources=number, known=[["a"], ["b"]])
 
 
 def test_known_noise_finds_what_unknown_noise_hides():

@@ -1,12 +1,25 @@
 """Refitting rates and noise for given sources: as high as EM, at rest at the top, inside the bounds."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from bica.estimate.lattice import NoiseShape, Pace, Surface
-from bica.estimate.score import HIGHEST_RATE, BetaPrior, em_step, refit
+from bica.estimate.score import (
+    HIGHEST_RATE,
+    BetaPrior,
+    Found,
+    Refit,
+    Scale,
+    cost_by_size,
+    em_step,
+    is_neighbour,
+    is_union,
+    refit,
+)
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from tests.estimate.surfaces import cells_of, problems, slope_by_differences, surface_of
@@ -138,3 +151,46 @@ def test_the_information_tells_the_spread_of_estimates():
         found.append(np.append(fit.point.rate, fit.point.noise))
     # the spread of 60 normal numbers is known within 4 / sqrt(2 * 60) = 37 %
     np.testing.assert_allclose(np.std(found, axis=0, ddof=1) / np.mean(errors, axis=0), 1, atol=0.37)
+
+
+sets = st.lists(st.integers(1, 63), max_size=6, unique=True)
+
+
+@given(sets, sets)
+def test_unions_and_neighbours_are_what_they_say(sources, others):
+    pairs = {a | b for a in others for b in others if a | b not in (a, b)}
+    given_sources, given_others = np.array(sources, np.int64), np.array(others, np.int64)
+    assert is_union(given_sources, given_others).tolist() == [source in pairs for source in sources]
+    apart = [any((source ^ other).bit_count() == 1 for other in others) for source in sources]
+    assert is_neighbour(given_sources, given_others).tolist() == apart
+
+
+class TestRelatives:
+    """Thirty sensors, so that a source of eight is dear."""
+
+    scale = Scale(None, cost_by_size(30, 1000, 30))
+    narrow, wide = 0b1111, 0b11110000
+    union = narrow | wide
+
+    def found(self, *sources, objective=0.0):
+        point = SimpleNamespace(sources=np.array(sources, np.int64))
+        return Found(Refit(point, None, objective, None), 0.0, 0.0)
+
+    def test_they_cost_the_log_of_how_many_there_are(self):
+        rate, others = self.scale.cost[0], np.array([self.narrow, self.wide, 1 << 20])
+        union, more, stranger = self.scale.cost_of(np.array([self.union, self.union << 1, self.union << 9]), others)
+        assert union == pytest.approx(rate + np.log(3))
+        assert more == stranger == self.scale.cost[8]
+        (neighbour,) = self.scale.cost_of(np.array([self.union | 1 << 25]), np.array([self.union]))
+        assert neighbour == pytest.approx(rate + np.log(30))
+        assert self.scale.cost_of(np.array([0b11]), np.array([0b01, 0b10]))[0] <= self.scale.cost[2]
+
+    def test_an_added_source_pays_beside_those_that_are_there(self):
+        before = self.found(self.narrow, self.wide)
+        after = self.found(self.narrow, self.wide, self.union, objective=10.0)
+        assert self.scale.advantage(after, before) == pytest.approx(10 - self.scale.cost[0] - np.log(1))
+        assert self.scale.advantage(before, after) == -self.scale.advantage(after, before)
+
+    def test_no_source_pays_for_itself_by_making_others_cheaper(self):
+        before, after = self.found(self.union, self.wide), self.found(self.union, self.wide, self.narrow)
+        assert self.scale.advantage(after, before) == -self.scale.cost[4]

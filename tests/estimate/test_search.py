@@ -185,7 +185,6 @@ class TestManySensors:
         truth, rows = karen(0.0)
         limits = Limits(1e-3, 0.02, 128, 1 << 20)
         monkeypatch.setattr(states, "QUICK", limits)
-        monkeypatch.setattr(states, "BRIEF", limits)
         data = PatternCounts.of(rows)
         table, settings = Varying.of(data, (), ()), Settings()
         shape = first_shape(table, settings)

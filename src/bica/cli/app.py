@@ -101,7 +101,7 @@ COMMANDS = {
     "fit": ("bica.cli.commands.fit", "Learn the sources behind TABLE, a file of zeros and ones."),
     "count": (
         "bica.cli.commands.check",
-        "Count the distinct rows of each TABLE into one file that merges with others.",
+        "Count the distinct rows of each TABLE into one file, from which models are learned.",
     ),
     "show": ("bica.cli.commands.show", "Show the sources of MODEL: their sensors and how often each is on."),
     "name": ("bica.cli.commands.show", "Give sources of MODEL names, and say what sensors, sources and rows are."),

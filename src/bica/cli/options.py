@@ -1,17 +1,28 @@
-"""What commands share: options, what their texts mean, and reading models; a single dash is standard input."""
+"""What commands share: options and what their texts mean, reading models, the screen with its notes and its bar.
+
+A single dash is standard input. Answers go to standard output, the rest to standard error.
+"""
 
 from __future__ import annotations
 
 import csv
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import wraps
+from io import TextIOWrapper
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from bica.progress import COMPILING, compiling_said_by, listening
+
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from bica.model.files import ModelDocument
     from bica.model.noise import Noise
 
@@ -200,3 +211,88 @@ def beta_prior(_: click.Context, __: click.Parameter, text: str | None) -> tuple
         return None if text is None else tuple(float(part) for part in text.split(","))
     except ValueError:
         raise click.BadParameter("give the two numbers of a Beta prior, as in 1.5,20.") from None
+
+
+def screen_for(output: str | None = None) -> Console:
+    """Standard output, or standard error where a file goes to standard output (``-``), as a screen.
+
+    It shows text as it is: names from files are data, not markup, emoji codes or highlights.
+    """
+    from rich.console import Console
+
+    stream = sys.stderr if output == "-" else sys.stdout
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")  # a terminal limited to ASCII shows the rest as escapes
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    console.on_broken_pipe = _reraise  # type: ignore[method-assign]
+    return console
+
+
+def _reraise() -> None:
+    """Let the caller deal with a reader that has gone."""
+    raise
+
+
+def notes() -> Console:
+    """The screen for progress and notes."""
+    return screen_for("-")
+
+
+def note(sentence: str) -> None:
+    """Print one line for the person at the terminal."""
+    from rich.text import Text
+
+    from bica.text import harmless
+
+    notes().print(Text(harmless(sentence)), soft_wrap=True)
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """Print the answer for programs, and nothing else, on standard output."""
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    sys.stdout.buffer.write(f"{text}\n".encode())  # JSON is UTF-8, whatever the terminal is
+
+
+PATIENCE = 2.0  # seconds; shorter work shows no bar
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show that ``what`` is going on, and how far the loops inside have come."""
+    if notes().is_terminal:
+        with _shown(what):
+            yield
+    else:
+        with listening(compiling_said_by(note)):
+            yield
+
+
+@contextmanager
+def _shown(what: str) -> Iterator[None]:
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        console=notes(),
+        transient=True,
+    )
+    task = bar.add_task(what, total=None)
+    timer = Timer(PATIENCE, bar.start)
+    timer.daemon = True
+    timer.start()
+
+    def move(part: str, done: int, total: int | None) -> None:
+        text = f"{what}: {part}" if part != COMPILING else f"{what}: {part}, {done} of about {total}"
+        bar.update(task, description=text, completed=done, total=total)
+
+    try:
+        with listening(move):
+            yield
+    finally:
+        timer.cancel()
+        timer.join()  # a bar that starts in this very moment must not outlive the work
+        bar.stop()

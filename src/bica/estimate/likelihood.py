@@ -16,11 +16,13 @@ from bica.data.rows import Rows
 from bica.diagnose.table import TableCheck
 from bica.errors import BicaWarning, DataError, LimitError, SettingError
 from bica.estimate.blocks.learn import WideTask
-from bica.estimate.edges import LEAST_SENSORS, LossyRival
+from bica.estimate.blocks.rounds import Round
+from bica.estimate.edges import LEAST_SENSORS, LossyFit, LossyRival, chosen_of_many, lossy_as_fit, refutes_sure_edges
 from bica.estimate.lattice import LATTICE_SENSORS, Cells, NoiseShape, Surface, lowest_rate
 from bica.estimate.lossy.families import with_families
 from bica.estimate.lossy.learn import learn_lossy
 from bica.estimate.noise import FLIPS, has_splinters, never
+from bica.estimate.rows.lossy import learn_lossy_rows
 from bica.estimate.rows.states import fit_on_rows
 from bica.estimate.search import BETTER, BY_SLOPE, SourceSearch, Start, add, drop, from_rows, look_closer, single
 from bica.estimate.settings import WORD, Settings, Varying
@@ -117,6 +119,10 @@ class Likelihood(Settings):
                 "when learning in time a known source may be given by its sensors, but not with its probability; "
                 "leave that out, or the order"
             )
+        if self.n_sources is not None:
+            raise SettingError(
+                "the number of sources cannot be given when learning in time; leave it out, or the order"
+            )
         if self.edges == "lossy" or any(source.reach is not None for source in self.known):
             raise SettingError("when learning in time, edges are sure; leave out lossy edges, or the order")
         if self.noise in ("two-rates", "per-sensor"):
@@ -135,17 +141,49 @@ class Likelihood(Settings):
             ordered = replace(self, noise=self.noise.of_sensors(order))
         table = Varying.of(data.project(order.tolist()), self.known, self.forbidden)
         fit = ordered._fit_from_blocks(table, rng)
-        return replace(fit, model=fit.model.of_sensors(np.argsort(order)))
+        back = np.argsort(order)
+        reach_error = None if fit.reach_error is None else fit.reach_error[back]
+        leak_error = None if fit.leak_error is None else fit.leak_error[back]
+        return replace(fit, model=fit.model.of_sensors(back), reach_error=reach_error, leak_error=leak_error)
 
     def _fit_from_blocks(self, table: Varying, rng: np.random.Generator) -> Fit:
-        """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""
+        """Blocks and rows find sure edges; where these are refuted, lossy ones are learned, and the rows choose."""
+        edges = self.edges_to_learn()
+        if edges == "lossy":
+            return lossy_as_fit(table, learn_lossy_rows(table, self, rng))
         expect(A_WIDE_FIT)
         task = WideTask.of(table, self)
         learned = task.learn(rng)
+        if edges == "sure" or self.known:
+            return self._all_at_once(table, task, learned)
+        found: LossyFit | None = None
+        for answer in (task.result, partial(self._all_at_once, table, task)):
+            fit = answer(learned)
+            if "interrupted" in fit.diagnostics:
+                return fit
+            if found is None and refutes_sure_edges(table, fit):
+                found = self._lossy_if_finished(table, rng)
+                if found is None:
+                    return replace(fit, converged=False, diagnostics={**fit.diagnostics, "interrupted": True})
+            fit = fit if found is None else chosen_of_many(table, fit, found)
+            if fit.model.has_lossy_edges:
+                break
+        return fit
+
+    def _lossy_if_finished(self, table: Varying, rng: np.random.Generator) -> LossyFit | None:
+        """The sources with lossy edges; None after Ctrl-C."""
+        try:
+            found = learn_lossy_rows(table, self, rng)
+        except KeyboardInterrupt:
+            return None
+        return None if found.interrupted else found
+
+    def _all_at_once(self, table: Varying, task: WideTask, learned: Round) -> Fit:
+        """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""
         if learned.interrupted or table.data.n_sensors > WORD:
             return task.result(learned)
         start, asked = task.start_at_once(learned), self.noise in ("two-rates", "per-sensor")
-        decided = learned.unanimous and not asked
+        decided = learned.unanimous and not asked and self.n_sources is None
         fit = fit_on_rows(table, self, start, briefly=decided)
         if fit is None and table.data.n_sensors <= LATTICE_SENSORS and not decided:
             return fit_on_lattice(table, self, start)
@@ -154,6 +192,8 @@ class Likelihood(Settings):
                 "these rows have too many hidden states to estimate misses and false alarms apart; give the rates, or "
                 "estimate one flip rate for all"
             )
+        if fit is None and self.n_sources is not None:
+            raise LimitError("these rows have too many hidden states to look for so many sources; leave the number out")
         return task.result(learned) if fit is None else fit
 
 

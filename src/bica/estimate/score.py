@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +43,10 @@ def cost_by_size(n_sensors: int, n_samples: float, largest: int) -> NDArray[np.f
     return cost
 
 
-TYPICAL_RATE = 0.3  # the median of a half-Cauchy prior on source rates, whose long tail forbids none
-SOURCE_ODDS = 0.4  # of one more source, before any row is observed
+TYPICAL_RATE = 0.3  # how uncertain a rate is before any row is observed, where the user gave a prior
+SOURCE_ODDS = 0.2  # of one more source, before any row is observed
+LOWEST_LOG_RATE = math.log(1e-9)  # a refit may end just above 0
+SHIFTS, LONGEST_SHIFT, SETTLED = 8, 1.0, 1e-3  # steps to the top of the posterior, in log rates, and nats
 
 
 def evidence_correction(
@@ -52,26 +54,116 @@ def evidence_correction(
 ) -> float:
     """By how much the log evidence exceeds the log-likelihood minus half a log of the rows for every rate.
 
-    ``information`` is that of the rates; the prior adds its own, so no rate is less certain than before. If the user
-    gave a prior, which is counted elsewhere, the log density of the usual prior is left out.
+    ``information`` is that of the rates at the top of the likelihood, which is taken for a normal hill there. It is
+    multiplied by the prior and integrated by Laplace's approximation over the log rates, so that a rate about which the
+    rows say little goes where the others are. If the user gave a prior, which is counted elsewhere, ours is left out.
 
     >>> evidence_correction(np.diag([1000.0]), np.array([0.1]), 1000) > 0  # as precise as a thousand rows allow
     True
     """
     n_rates = len(rate)
-    log_determinant = float(np.linalg.slogdet(information + np.eye(n_rates) / TYPICAL_RATE**2)[1])
-    log_volume = 0.5 * (n_rates * math.log(2 * math.pi * max(n_samples, LEAST_ROWS)) - log_determinant)
-    return log_volume + (0.0 if given_prior else log_prior(rate))
+    full_volume = 0.5 * n_rates * math.log(2 * math.pi * max(n_samples, LEAST_ROWS))
+    if given_prior:
+        return full_volume - 0.5 * _log_determinant(information + np.eye(n_rates) / TYPICAL_RATE**2)
+    hill = _RateHill(information, rate, RatePrior(n_rates))
+    top = hill.top()
+    return hill.height(top) + full_volume - 0.5 * _log_determinant(hill.curvature(top)) + n_rates * LOG_SOURCE_ODDS
 
 
-def log_prior(rate: NDArray[np.float64]) -> float:
-    """The prior log density of these rates and of their number.
+LOG_SOURCE_ODDS = math.log(SOURCE_ODDS)
 
-    >>> log_prior(np.array([0.1])) > log_prior(np.array([1.0]))
+
+def _log_determinant(matrix: NDArray[np.float64]) -> float:
+    return float(np.linalg.slogdet(matrix)[1])
+
+
+@dataclass(frozen=True, slots=True)
+class RatePrior:
+    """How probable the rates of one table are together: their logs are normal, with unknown mean and variance.
+
+    So rates of the same table resemble each other: among sources of some five percent, one of a thousandth must be seen
+    clearly to be believed, and one of three percent need not. Mean and variance are integrated out (conjugate, the
+    variance inverse gamma), which leaves a multivariate Student distribution of the log rates.
+
+    >>> alike, apart = np.log([[0.05, 0.04, 0.06], [0.05, 0.001, 0.9]])
+    >>> RatePrior(3).log_density(alike) > RatePrior(3).log_density(apart)
     True
     """
-    highest = math.log(2 * SOURCE_ODDS / (math.pi * TYPICAL_RATE))
-    return float((highest - np.log1p((rate / TYPICAL_RATE) ** 2)).sum())
+
+    n_rates: int
+
+    MEAN: ClassVar[float] = math.log(0.15)  # what to expect of log rates without any source, and of their variance
+    VARIANCE: ClassVar[float] = 0.5
+    MEAN_COUNT: ClassVar[float] = 0.5  # sources that this expectation of the mean is worth, and that of the variance
+    VARIANCE_COUNT: ClassVar[float] = 4.0
+
+    @property
+    def degrees(self) -> float:
+        """Half the degrees of freedom of the variance."""
+        return 0.5 * (self.VARIANCE_COUNT + self.n_rates)
+
+    def log_density(self, log_rate: Vector) -> float:
+        """Of these log rates together."""
+        expected = 0.5 * self.VARIANCE_COUNT
+        constant = gammaln(self.degrees) - gammaln(expected) + expected * math.log(expected * self.VARIANCE)
+        mean = 0.5 * math.log(self.MEAN_COUNT / (self.MEAN_COUNT + self.n_rates))
+        normal = 0.5 * self.n_rates * math.log(2 * math.pi)
+        return float(constant + mean - normal - self.degrees * math.log(self._scatter(log_rate)))
+
+    def slope(self, log_rate: Vector) -> Vector:
+        """The derivative by each log rate."""
+        slope: Vector = -self.degrees / self._scatter(log_rate) * self._from_mean(log_rate)
+        return slope
+
+    def curvature(self, log_rate: Vector) -> NDArray[np.float64]:
+        """Minus the second derivatives with the variance as it is estimated there, so that it is never negative."""
+        among = np.eye(self.n_rates) - 1.0 / (self.MEAN_COUNT + self.n_rates)
+        curvature: NDArray[np.float64] = self.degrees / self._scatter(log_rate) * among
+        return curvature
+
+    def _scatter(self, log_rate: Vector) -> float:
+        apart = log_rate - self.MEAN
+        return 0.5 * (self.VARIANCE_COUNT * self.VARIANCE + float(apart @ self._from_mean(log_rate)))
+
+    def _from_mean(self, log_rate: Vector) -> Vector:
+        apart = log_rate - self.MEAN
+        from_mean: Vector = apart - apart.sum() / (self.MEAN_COUNT + self.n_rates)
+        return from_mean
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _RateHill:
+    """The posterior of log rates near the top of the likelihood, relative to the likelihood there."""
+
+    information: NDArray[np.float64]
+    rate: Vector
+    prior: RatePrior
+
+    def height(self, log_rate: Vector) -> float:
+        apart = np.exp(log_rate) - self.rate
+        return self.prior.log_density(log_rate) - 0.5 * float(apart @ self.information @ apart)
+
+    def slope(self, log_rate: Vector) -> Vector:
+        rate = np.exp(log_rate)
+        return self.prior.slope(log_rate) - rate * (self.information @ (rate - self.rate))
+
+    def curvature(self, log_rate: Vector) -> NDArray[np.float64]:
+        rate = np.exp(log_rate)
+        return self.prior.curvature(log_rate) + rate[:, None] * self.information * rate
+
+    def top(self) -> Vector:
+        """Where it is highest, by a few scoring steps, each of which must lead up."""
+        log_rate = np.maximum(np.log(np.maximum(self.rate, 1e-300)), LOWEST_LOG_RATE)
+        height = self.height(log_rate)
+        for _ in range(SHIFTS if self.rate.size else 0):
+            step = np.linalg.solve(self.curvature(log_rate), self.slope(log_rate))
+            tried = log_rate + step * min(1.0, LONGEST_SHIFT / float(np.abs(step).max() + 1e-300))
+            gained = self.height(tried) - height
+            if gained > 0:
+                log_rate, height = tried, height + gained
+            if gained < SETTLED:
+                break
+        return log_rate
 
 
 ALMOST_SURE = 1.0 - 1e-7
@@ -294,6 +386,11 @@ class Found:
     correction: float
 
     @property
+    def worth(self) -> float:
+        """What the rows say for it, before its sources are paid for."""
+        return self.fit.objective + self.correction
+
+    @property
     def visit(self) -> tuple[float, float]:
         """What a search remembers of it: the score, and the mean of the unknown noise rates."""
         noise = self.fit.point.noise
@@ -302,22 +399,47 @@ class Found:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scale:
-    """What sets of sources are compared by: a likelihood, a prior, and what a source of 0, 1, ... sensors must gain."""
+    """What sets of sources are compared by: a likelihood, a prior, and what a source of 0, 1, ... sensors must gain.
+
+    A source that is the union of two others, or one sensor more or less than another, need not be told sensor by
+    sensor: there are only so many pairs of sources, and neighbours of sources. It pays the log of their number where
+    that is less, as do the links of a network, which often carry the paths of two others.
+
+    But a source must not pay for itself by making others cheaper. So where two sets of sources are compared, only
+    the sources in both of them count as the relatives of a source.
+    """
 
     surface: Any
     cost: Vector
     prior: BetaPrior = NO_PRIOR
 
-    def cost_of(self, sources: NDArray[np.int64]) -> Vector:
-        """What each source, a bit set, must gain."""
-        costs: Vector = self.cost[np.bitwise_count(sources.view(np.uint64))]
-        return costs
+    def cost_of(self, sources: NDArray[np.int64], beside: NDArray[np.int64]) -> Vector:
+        """What each source, a bit set, must gain beside these others."""
+        by_size: Vector = self.cost[np.bitwise_count(sources.view(np.uint64))]
+        if not beside.size:
+            return by_size
+        n_pairs, n_neighbours = beside.size * (beside.size - 1) / 2, beside.size * (self.cost.size - 1)
+        union = np.where(is_union(sources, beside), self.cost[0] + math.log(max(n_pairs, 1.0)), np.inf)
+        neighbour = np.where(is_neighbour(sources, beside), self.cost[0] + math.log(n_neighbours), np.inf)
+        return np.minimum(by_size, np.minimum(union, neighbour))
 
-    def plain_score(self, point: Any, free: NDArray[np.bool_], n_known: int) -> float:
-        """The score before the correction, at these rates."""
+    def advantage(self, one: Found, other: Found) -> float:
+        """By how much the score of one exceeds that of the other, both with the relatives that they share."""
+        ours, theirs = one.fit.point.sources, other.fit.point.sources
+        return one.worth - other.worth - self._dearer(ours, theirs)
+
+    def _dearer(self, ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> float:
+        shared = np.intersect1d(ours, theirs)
+        more, less = (self.cost_of(np.setdiff1d(sources, shared), shared) for sources in (ours, theirs))
+        return float(more.sum() - less.sum())
+
+    def forecast(self, best: Found, point: Any, free: NDArray[np.bool_], more: NDArray[np.int64]) -> Vector:
+        """The score of the point with each of these sources more, but for what they gain, as seen from the best."""
         pull = self.surface.noise.pull * float(np.log1p(-point.noise).sum())
         height = point.log_likelihood + pull + self.prior.log_density(point.rate[free])
-        return float(height - self.cost_of(point.sources[n_known:]).sum())
+        paid = self._dearer(point.sources, best.fit.point.sources)
+        forecast: Vector = best.score + height - best.fit.objective - paid - self.cost_of(more, point.sources)
+        return forecast
 
     def best(
         self, start: Any, free: NDArray[np.bool_], n_known: int, *, exact: bool = False, above: Found | None = None
@@ -325,8 +447,7 @@ class Scale:
         """The sources of ``start`` with their best rates; given up early where these cannot score ``above`` another."""
         needed = -np.inf
         if above is not None:
-            cost = float(self.cost_of(start.sources[n_known:]).sum())
-            needed = above.score + cost - above.correction - SURPRISE
+            needed = above.fit.objective + self._dearer(start.sources, above.fit.point.sources) - SURPRISE
         fit = refit(self.surface, start, free, self.prior, n_known=n_known, needed=needed, exact=exact)
         rates = np.flatnonzero(fit.free)
         correction = evidence_correction(
@@ -335,4 +456,26 @@ class Scale:
             self.surface.cells.n_samples + self.prior.n_rows,
             given_prior=bool(self.prior.n_rows),
         )
-        return Found(fit, self.plain_score(fit.point, fit.free, n_known) + correction, correction)
+        cost = float(self.cost_of(fit.point.sources[n_known:], fit.point.sources).sum())
+        return Found(fit, fit.objective - cost + correction, correction)
+
+
+def is_union(sources: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether each set is the union of two others that are not the set itself.
+
+    >>> is_union(np.array([3, 2]), np.array([1, 2, 3])).tolist()
+    [True, False]
+    """
+    both = others[:, None] | others
+    return np.isin(sources, both[(both != others) & (both != others[:, None])])
+
+
+def is_neighbour(sources: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether each set has one sensor more or less than one of the others.
+
+    >>> is_neighbour(np.array([3, 4]), np.array([1])).tolist()
+    [True, False]
+    """
+    apart = np.bitwise_count((sources[:, None] ^ others).view(np.uint64))
+    neighbours: NDArray[np.bool_] = (apart == 1).any(axis=1)
+    return neighbours

@@ -133,8 +133,10 @@ class SourceSearch:
         self.better = task.better
         self.n_known = start.n_known  # the first sources, which stay whatever happens
         self.turn = 0  # whose turn it is to be exchanged
+        self.wanted: int | None = None  # how many sources there are, the known ones among them, where that is known
         first = self.surface.at(start.sources, start.rate, start.noise)
         self.best = task.scale.best(first, start.free, start.n_known, exact=task.exact)
+        self.left: frozenset[frozenset[int]] = frozenset()  # sets of sources that were the best before
         self.visited = [self.best.visit]  # score and mean noise of every set of sources refitted
 
     def run(self, moves: Sequence[Move] | None = None) -> Found:
@@ -143,6 +145,20 @@ class SourceSearch:
         while any(move(self) for move in moves) and not self.is_spent:
             self.report()
         return self.best
+
+    def run_for(self, wanted: int) -> Found:
+        """Move on to the best set of so many sources; fewer if no other would ever be on."""
+        self.wanted, self.left = wanted, frozenset()
+        return self.run()
+
+    def off(self, n_sources: int) -> int:
+        """How far this number of sources is from the one that is wanted."""
+        return 0 if self.wanted is None else abs(n_sources - self.wanted)
+
+    @property
+    def n_sources(self) -> int:
+        """The number of sources of the best."""
+        return int(self.best.fit.point.sources.size)
 
     def branch(self, best: Found | None = None, better: float | None = None) -> SourceSearch:
         """The same search from another set of sources on, or with another idea of what is better."""
@@ -163,25 +179,31 @@ class SourceSearch:
     def refitted(self, start: Any, free: Flags, *, promptly: bool = True) -> Found:
         """With its best rates; promptly given up where it cannot better the best."""
         scale = self.task.scale
+        promptly = promptly and self.off(start.sources.size) >= self.off(self.n_sources)
         found = scale.best(start, free, self.n_known, above=self.best if promptly else None)
-        if self.task.exact and found.score > self.best.score:
+        if self.task.exact and scale.advantage(found, self.best) > 0:
             found = scale.best(found.fit.point, found.fit.free, self.n_known, exact=True)
         self.visited.append(found.visit)
         return found
 
     def improves(self, found: Found) -> bool:
-        """Whether this is the best so far; if so, it is kept."""
-        if not found.score > self.best.score + self.better:
+        """Whether this is the best so far; if so, it is kept. No set of sources that was left comes back."""
+        present = frozenset(self.best.fit.point.sources.tolist())
+        sources = frozenset(found.fit.point.sources.tolist())
+        closer = self.off(len(present)) - self.off(len(sources))
+        if closer < 0 or sources in self.left:
             return False
+        if closer == 0 and not self.task.scale.advantage(found, self.best) > self.better:
+            return False
+        if sources != present:
+            self.left = self.left | {present}
         self.best = found
         return True
 
     def forecast(self, point: Any, free: Flags, candidates: Sets) -> tuple[Vector, Vector]:
         """The score with each candidate added, before a refit, and the candidate's probability."""
-        scale = self.task.scale
         gain, probability = self.surface.additions(point, candidates)
-        here = scale.plain_score(point, free, self.n_known) + self.best.correction
-        return here + gain - scale.cost_of(candidates), probability
+        return self.task.scale.forecast(self.best, point, free, candidates) + gain, probability
 
     def promising(self, point: Any, free: Flags, candidates: Sets, bar: float) -> Iterator[tuple[Any, Flags]]:
         """The point with one source more: the few candidates that promise most, if their forecast is above ``bar``."""
@@ -199,7 +221,10 @@ class SourceSearch:
 
     def add_one_of(self, point: Any, free: Flags, candidates: Sets) -> bool:
         """Try the candidates that promise most; the first that makes a new best is kept."""
-        tried = self.promising(point, free, candidates, self.best.score - HOPELESS)
+        closer = self.off(self.n_sources) - self.off(point.sources.size + 1)
+        if closer < 0:
+            return False
+        tried = self.promising(point, free, candidates, -np.inf if closer > 0 else self.best.score - HOPELESS)
         return any(self.improves(self.refitted(*start)) for start in tried)
 
     def without(self, places: Sequence[int]) -> tuple[Any, Flags] | None:
@@ -303,10 +328,13 @@ def add_regardless(search: SourceSearch) -> bool:
 
 def drop(search: SourceSearch) -> bool:
     """Drop one source: the one that loses least by the curvature, refitted before it is compared."""
-    forecast = search.loss()
-    forecast[search.n_known :] -= search.task.scale.cost_of(search.best.fit.point.sources[search.n_known :])
+    closer = search.off(search.n_sources) - search.off(search.n_sources - 1)
+    if closer < 0:
+        return False
+    forecast, sources = search.loss(), search.best.fit.point.sources
+    forecast[search.n_known :] -= search.task.scale.cost_of(sources[search.n_known :], sources)
     for place in np.argsort(forecast, kind="stable")[:TRIED].tolist():
-        if forecast[place] > HOPELESS:
+        if forecast[place] > (np.inf if closer > 0 else HOPELESS) or place < search.n_known:
             return False
         rest = search.without([place])
         if rest is not None and search.improves(search.refitted(*rest)):

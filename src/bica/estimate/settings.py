@@ -133,6 +133,7 @@ class Settings:
     known: Sequence[KnownSource] = ()  # tuples and mappings are accepted, too
     forbidden: Sequence[str | Sequence[str]] = ()  # sensors that are never all driven by one unknown source
     prior: tuple[float, float] | None = None  # a Beta prior on every probability
+    n_sources: int | None = None  # how many there are, where that is known; None leaves the choice to the likelihood
     edges: Literal["auto", "sure", "lossy"] = "sure"  # whether a source always switches its sensors on; auto: compared
     n_jobs: int | None = None  # threads for tables of many sensors, counted as scikit-learn does
 
@@ -143,9 +144,13 @@ class Settings:
             raise SettingError(
                 f"a Beta prior is two numbers of at least 1 (they count rows), but {self.prior} was given"
             )
+        if self.n_sources is not None and not (isinstance(self.n_sources, int) and self.n_sources >= 1):
+            raise SettingError(f"n_sources must be a whole number from 1 on, but {self.n_sources!r} was given")
         if self.edges not in ("auto", "sure", "lossy"):
             raise SettingError(f"edges is {self.edges!r}; it can be 'auto', 'sure' or 'lossy'")
         object.__setattr__(self, "known", known_sources(self.known))
+        if self.n_sources is not None and self.n_sources < len(self.known):
+            raise SettingError(f"{len(self.known)} sources are known, more than n_sources = {self.n_sources}")
         object.__setattr__(self, "forbidden", forbidden_sets(self.forbidden))
         checked_n_jobs(self.n_jobs)
 
@@ -153,19 +158,19 @@ class Settings:
         """The edges that were asked for: "sure", "lossy", or "auto" where both may be compared.
 
         Misses and lossy edges explain nearly the same, so they are never estimated together: where the noise was given
-        or a kind of it asked for, "auto" means sure edges.
+        or a kind of it asked for, "auto" means sure edges; so it does where the number of sources was given.
         """
         given = [source for source in self.known if source.reach is not None]
         if given and self.edges == "sure":
             raise SettingError("a known source has a reach, but the edges are to be sure; leave out one of them")
         if self.edges == "sure":
             return "sure"
-        if self.noise == "auto" and self.prior is None:
+        if self.noise == "auto" and self.prior is None and self.n_sources is None:
             return "lossy" if given else self.edges
         if self.edges == "lossy" or given:
             raise SettingError(
-                "lossy edges come with a false-alarm rate of every sensor and with no prior; leave out the noise and "
-                "the prior, or ask for sure edges"
+                "lossy edges come with a false-alarm rate of every sensor, without a prior or a number of sources; "
+                "leave these out, and the noise, or ask for sure edges"
             )
         return "sure"
 

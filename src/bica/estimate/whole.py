@@ -97,6 +97,8 @@ class WholeTask:
                 search.run()
             else:
                 search, kind = with_best_noise(self, search, self.settings.noise, is_beaten)
+            if self.settings.n_sources is not None:
+                search.run_for(self.settings.n_sources - self.table.always.size)
         except KeyboardInterrupt:
             interrupted = True
         return self.result(search, kind, interrupted=interrupted)
@@ -114,6 +116,7 @@ class WholeTask:
         sensors = np.arange(self.table.data.n_sensors, dtype=np.uint64)[:, None]
         mixing = (fit.point.sources.view(np.uint64) >> sensors) & 1 == 1
         model, error = self.table.model(mixing, fit.point.probability, errors.probability, noise)
+        self._warn_of_another_number(model.n_sources)
         return Fit(
             model,
             method="likelihood",
@@ -124,6 +127,14 @@ class WholeTask:
             converged=not (interrupted or search.is_spent),
             diagnostics={"score": search.best.score, "noise": report} | ({"interrupted": True} if interrupted else {}),
         )
+
+    def _warn_of_another_number(self, n_sources: int) -> None:
+        if self.settings.n_sources not in (None, n_sources):
+            warnings.warn(
+                f"the rows tell of {n_sources} sources, not of the {self.settings.n_sources} that were asked for",
+                BicaWarning,
+                stacklevel=4,
+            )
 
     def _warn_of_vague_noise(self, report: dict[str, Any]) -> None:
         if self.settings.noise != PER_SENSOR.name:

@@ -9,7 +9,7 @@ from bica.data.patterns import PatternCounts
 from bica.estimate.lattice import NoiseShape, Pace
 from bica.estimate.rows.states import CAREFUL, QUICK, RowSurface, StateCells
 from bica.estimate.score import BetaPrior, refit
-from bica.kernels.rows.states import Limits
+from bica.kernels.rows.states import Limits, StateRows
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from tests.estimate.surfaces import problems, slope_by_differences, surface_of
@@ -84,3 +84,15 @@ def test_limits_cost_little(limits, allowance):
     error = np.sqrt(truth.probability / 4000)
     assert (np.abs(best.probability - found.probability) < 0.2 * error).all()
     assert abs(best.noise[0] - found.noise[0]) < 0.03 * best.noise[0]
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=20), st.integers(1, 5))
+def test_a_thinned_table_has_every_so_many_th_row(weights, every):
+    patterns = np.arange(1, len(weights) + 1, dtype=np.uint64)
+    rows = np.repeat(patterns, weights)
+    table = StateCells(
+        StateRows(patterns, np.full(patterns.size, 31, np.uint64)), np.array(weights, float), 5, rows.size
+    )
+    thinned = table.thinned(every)
+    assert np.repeat(thinned.rows.patterns, thinned.weights.astype(int)).tolist() == rows[every - 1 :: every].tolist()
+    assert thinned.n_samples == rows.size // every

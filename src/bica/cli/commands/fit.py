@@ -14,10 +14,12 @@ from bica.cli.options import (
     json_option,
     known_columns,
     level_or_none,
+    note,
     output_option,
     seed_option,
     sets_of_names,
     table_options,
+    waiting,
     words_options,
 )
 from bica.output import check_outputs
@@ -85,7 +87,7 @@ def method_names(_: click.Context, __: click.Parameter, incomplete: str) -> list
     "n_sources",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Number of sources, for methods that need it.",
+    help="Number of sources, if it is known; some methods need it.",
 )
 @click.option(
     "--min-probability", type=float, metavar="NUMBER", help="Drop rarer sources.  [default: the method's choice]"
@@ -177,7 +179,6 @@ def fit(
 
     import numpy as np
 
-    from bica.cli.screens import note, waiting
     from bica.cli.screens.model import give_model
     from bica.methods import method_named
     from bica.pipeline import learn, read
@@ -222,7 +223,6 @@ def _named(fit: Fit, output: str | None, names_from: str | None) -> Fit:
     """The fit with the names that the user gave to sources of an earlier model with nearly the same sensors."""
     from pathlib import Path
 
-    from bica.cli.screens import note
     from bica.errors import ModelFileError
     from bica.model.fit import Fit
 
@@ -246,7 +246,6 @@ def _resampled(learned: Learned, learner: Method, n_resamples: int, rng: np.rand
     """The same with the results of a bootstrap in its fit; Ctrl-C keeps the resamples so far."""
     from dataclasses import replace
 
-    from bica.cli.screens import note
     from bica.estimate.bootstrap import bootstrap
 
     again = bootstrap(learner, learned.counts, learned.fit, n_resamples, rng, n_jobs=n_jobs)

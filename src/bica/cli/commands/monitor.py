@@ -13,7 +13,9 @@ from bica.cli.options import (
     json_option,
     names_between_commas,
     output_option,
+    read_model,
     seed_option,
+    waiting,
 )
 
 if TYPE_CHECKING:
@@ -93,7 +95,6 @@ def monitor(
     import numpy as np
 
     from bica.applications.monitoring.assignment import SOLVERS, assign, relax
-    from bica.cli.screens import waiting
     from bica.cli.screens.results import assignment_csv, show_assignment
     from bica.output import check_outputs, write_output
 
@@ -130,7 +131,6 @@ def _problem(channels: dict[str, str], sniffers: tuple[str, ...] | None, method:
     import numpy as np
 
     from bica.applications.monitoring.problem import MonitoringProblem, heard_share, learn_channels
-    from bica.cli.options import read_model
     from bica.methods import method_named
     from bica.model.or_mixture import OrMixture
 

@@ -195,6 +195,10 @@ def _check_settings(settings: Settings, n_sensors: int) -> None:
     many = f"{n_sensors} sensors vary, more than {LATTICE_SENSORS}"
     if settings.prior is not None:
         raise LimitError(f"{many}, so a Beta prior cannot be used; leave it out or watch fewer sensors")
+    if settings.n_sources is not None and n_sensors > WORD:
+        raise LimitError(
+            f"{n_sensors} sensors vary, more than {WORD}, so the number of sources cannot be given; leave it out"
+        )
     if settings.noise in (TWO_RATES.name, PER_SENSOR.name) and n_sensors > WORD:
         raise LimitError(
             f"{n_sensors} sensors vary, more than {WORD}, so misses and false alarms can be given, but not estimated; "

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
 from bica.estimate.lattice import NoiseShape, Pace, lowest_rate
-from bica.estimate.search import BY_GAIN, Start, add_several, drop, from_rows
+from bica.estimate.noise import FLIPS
+from bica.estimate.search import BY_GAIN, SearchTask, SourceSearch, Start, add_several, drop, from_rows
 from bica.estimate.settings import WORD, Settings, Varying
 from bica.estimate.whole import Route, WholeTask
 from bica.kernels.bits import unpacked
@@ -34,7 +35,8 @@ MOST_STATES = 1 << 15  # in a row; with 4096 gains were up to 35 off where many 
 QUICK = Limits(1e-3, 0.02, MOST_STATES, 1 << 21)  # for a search: off by a few units of log-likelihood
 CAREFUL = Limits(1e-4, 1.0, MOST_STATES, 1 << 23)  # for numbers that are reported: off by a few tenths
 IMPOSSIBLE = 1e-280  # what wrong cells cost at most: every logarithm is finite
-BUILDING, CLIMBING = 50.0, 100.0  # nanoseconds to make a state, and per row to find the best probability of a set
+BUILDING, DERIVING, LOOKING = 100.0, 1.0, 0.2  # nanoseconds to make a state, for a slope there, for one candidate
+CLIMBING = 20.0  # nanoseconds per row to find the best probability of a candidate
 AT_A_TIME = 512  # candidates whose ratios are in memory together
 
 
@@ -57,6 +59,14 @@ class StateCells:
         """The same without some rows."""
         rows, weights = StateRows(self.rows.patterns[~left_out], self.rows.observed[~left_out]), self.weights[~left_out]
         return StateCells(rows, weights, self.n_sensors, float(weights.sum()))
+
+    def thinned(self, every: int) -> StateCells:
+        """Every so many-th row: a systematic sample, with rows that came up often as often as they should."""
+        chosen = np.floor_divide(np.cumsum(self.weights), every)
+        weights = np.diff(chosen, prepend=0.0)
+        kept = weights > 0
+        rows = StateRows(self.rows.patterns[kept], self.rows.observed[kept])
+        return StateCells(rows, weights[kept], self.n_sensors, float(weights.sum()))
 
     def times_observed(self) -> Vector:
         """The weight of the rows in which each sensor was observed: (n_sensors,)."""
@@ -117,7 +127,7 @@ class RowSurface:
         if not point.slopes:
             by_rate = np.empty((point.sources.size, self.cells.weights.size))
             ratios(point.sources.view(np.uint64), self.cells.rows, point.states, point.errors, by_rate)
-            self.work += point.sources.size * point.states.starts[-1]
+            self.work += DERIVING * point.sources.size * point.states.starts[-1]
             point.slopes.append(np.concatenate([by_rate - 1.0, self._by_noise(point)]))
         return point.slopes[0]
 
@@ -146,7 +156,7 @@ class RowSurface:
     def additions(self, point: RowPoint, candidates: Sets) -> tuple[Vector, Vector]:
         """How much each candidate alone would raise the log-likelihood, and its best probability."""
         gain, probability = np.empty(candidates.size), np.empty(candidates.size)
-        self.work += candidates.size * (point.states.starts[-1] + CLIMBING * self.cells.weights.size)
+        self.work += candidates.size * (LOOKING * point.states.starts[-1] + CLIMBING * self.cells.weights.size)
         for part in _parts(candidates.size):
             ratio = np.empty((candidates[part].size, self.cells.weights.size))
             ratios(candidates[part].view(np.uint64), self.cells.rows, point.states, point.errors, ratio)
@@ -167,10 +177,11 @@ def _parts(n: int) -> Iterator[slice]:
     return (slice(start, start + AT_A_TIME) for start in range(0, n, AT_A_TIME))
 
 
-BRIEF = QUICK._replace(most_in_all=1 << 18)  # for answers on which all blocks agree, which are seldom wrong
-MOST_WORK = 4e9  # some ten to twenty seconds; a real table that nothing fits would be bettered for hours
-BRIEF_WORK = 5e8  # one or two seconds
-NOISE_WORK = 2e9  # five to ten seconds for every other kind of noise
+MOST_WORK = 1e10  # some ten to twenty seconds; a real table that nothing fits would be bettered for hours
+BRIEF_WORK = 1.5e9  # one or two seconds, for answers on which all blocks agree, which are seldom wrong
+MANY_STATES = 1 << 17  # of all rows: with more, a search begins with a part of the rows
+FIRST_ROWS, FIRST_WORK = 4, 0.3  # every so many-th of the rows, and the share of the work that may be done with them
+NOISE_WORK = 5e9  # five to ten seconds for every other kind of noise
 BETTER = 1e-3  # nats: lists leave states out, so a smaller rise of the score means nothing
 MOST_CUT = 0.05  # share of the rows with too many states: without more of them a search would go astray
 LEAST_FLIPS = 1e-4  # a flip rate to begin with: rows that no present source explains cost too many states with less
@@ -184,12 +195,34 @@ def fit_on_rows(table: Varying, settings: Settings, start: Start, *, briefly: bo
     if settings.noise == "auto":  # other kinds of noise multiply the hidden states: only on request
         settings = replace(settings, noise="estimate")
     start = replace(start, noise=np.maximum(start.noise, LEAST_FLIPS))
-    shape, limits = first_shape(table, settings), BRIEF if briefly else QUICK
-    task = row_task(table, settings, start, shape, limits, BRIEF_WORK if briefly else MOST_WORK)
+    shape, most_work = first_shape(table, settings), BRIEF_WORK if briefly else MOST_WORK
+    task = row_task(table, settings, start, shape, QUICK, most_work)
     if task is None:
         return None
-    fit = task.learned(task.search(start))
+    search = first = task.search(start)
+    try:
+        search = after_a_sample(first.task, first, start)
+    except KeyboardInterrupt:
+        return task.result(first, FLIPS, interrupted=True)
+    if search is not first:  # so the start was not that good
+        search.task, briefly = replace(search.task, most_work=MOST_WORK), False
+    fit = task.learned(search)
     return None if briefly and not fit.converged and "interrupted" not in fit.diagnostics else fit
+
+
+def after_a_sample(task: SearchTask, search: SourceSearch, start: Start) -> SourceSearch:
+    """The search at its start or, if that is better, where a search on every fourth row ends."""
+    here: Any = search.best.fit.point
+    whole: RowSurface = task.scale.surface
+    if here.states.starts[-1] < MANY_STATES:
+        return search
+    sample = RowSurface(whole.cells.thinned(FIRST_ROWS), whole.noise, whole.limits)
+    first = replace(task, scale=replace(task.scale, surface=sample), most_work=FIRST_WORK * task.most_work)
+    found = SourceSearch(first, start).run().fit
+    there = Start(found.point.sources, found.point.rate, found.free, found.point.noise, start.n_known)
+    other = SourceSearch(task, there)
+    whole.work += sample.work
+    return other if task.scale.advantage(other.best, search.best) > 0 else search
 
 
 def first_shape(table: Varying, settings: Settings) -> NoiseShape:
