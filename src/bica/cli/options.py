@@ -67,6 +67,24 @@ binarize_option = click.option(
 weights_option = click.option("--weights", metavar="COLUMN", help="The column that says how often each row counts.")
 
 
+def between_commas(text: str) -> tuple[str, ...]:
+    """Distinct names separated by commas; a name with a comma in it is put in double quotes, as in CSV.
+
+    >>> between_commas('a, "b,c"')
+    ('a', 'b,c')
+    """
+    [names] = csv.reader([text], skipinitialspace=True) if text else [[]]
+    names = [name.strip() for name in names]
+    if not names or not all(names) or len(set(names)) < len(names):
+        raise click.BadParameter("give different names separated by commas, as in a,b,c.")
+    return tuple(names)
+
+
+def names_between_commas(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
+    """The distinct names that an option was given."""
+    return None if text is None else between_commas(text)
+
+
 def _all_names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
     """The names in every use of an option, separated by commas."""
     return tuple(name for text in given for name in between_commas(text))
@@ -82,6 +100,13 @@ READING = (
     click.option("--id", metavar="COLUMN", help="Says what a row is about; it goes beside the answers."),
     click.option(
         "--time", metavar="COLUMN", help="Says when a row was; it goes beside the answers.  [default: recognised]"
+    ),
+    click.option("--baskets", is_flag=True, help="Each line of TABLE holds the items that are on, in any number."),
+    click.option(
+        "--long",
+        callback=names_between_commas,
+        metavar="ROW,COLUMN",
+        help="Each line of TABLE is one cell that is on: the columns that name its row and its sensor.",
     ),
     click.option("--names", metavar="FILE", help="The names of the columns, one per line, for tables without."),
     binarize_option,
@@ -106,13 +131,15 @@ def table_options(*, weights: bool = True) -> Callable[[Function], Function]:
 def _reading(given: dict[str, Any], weights: bool) -> dict[str, Any]:
     """Take what says how TABLE is read out of all that was given; what was not given is left to its default."""
     names = given.pop("names")
-    found = {setting: given.pop(setting) for setting in ("drop", "columns", "id", "time", "binarize")}
+    found = {
+        setting: given.pop(setting) for setting in ("drop", "columns", "id", "time", "baskets", "long", "binarize")
+    }
     found["sample_weight"] = given.pop("weights") if weights else None
     if names is not None:
         from bica.data.readers.arrays import names_in
 
         found["sensors"] = names_in(Path(names))
-    return {setting: value for setting, value in found.items() if value not in (None, ())}
+    return {setting: value for setting, value in found.items() if value not in (None, (), False)}
 
 
 def output_option(help_text: str, *, required: bool = False) -> Callable[[Function], Function]:
@@ -137,24 +164,6 @@ def rate(text: str) -> float:
     if not 0 <= value < 1:
         raise click.BadParameter(f"{text} does not lie in [0, 1).")
     return value
-
-
-def between_commas(text: str) -> tuple[str, ...]:
-    """Distinct names separated by commas; a name with a comma in it is put in double quotes, as in CSV.
-
-    >>> between_commas('a, "b,c"')
-    ('a', 'b,c')
-    """
-    [names] = csv.reader([text], skipinitialspace=True) if text else [[]]
-    names = [name.strip() for name in names]
-    if not names or not all(names) or len(set(names)) < len(names):
-        raise click.BadParameter("give different names separated by commas, as in a,b,c.")
-    return tuple(names)
-
-
-def names_between_commas(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
-    """The distinct names that an option was given."""
-    return None if text is None else between_commas(text)
 
 
 Known = list[tuple[tuple[str, ...], float | None]]

@@ -132,6 +132,8 @@ class Reading(TypedDict, total=False):
     columns: Sequence[str] | None  # the only sensors
     id: str | None  # a column that says what a row is about; it goes beside the answers
     time: str | None  # the column that holds the times
+    baskets: bool  # a line holds the items that are on, in any number
+    long: Sequence[str] | None  # a line is one cell that is on: the columns that name its row and its sensor
 
 
 @dataclass(frozen=True, slots=True)

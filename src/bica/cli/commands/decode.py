@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -248,8 +249,9 @@ def _cells(mixture: OrMixture, named: dict[str, tuple[Sequence[str], int]], rest
 
 
 def _names(texts: Sequence[str], known: Container[str]) -> list[str]:
-    """The names in texts separated by commas; a text that is a known name as a whole, commas included, is one name."""
+    """The names in texts separated by commas; one with a comma in it is in double quotes, or is the whole text."""
     names = []
     for text in texts:
-        names += [text] if text in known else [part.strip() for part in text.split(",") if part.strip()]
+        [parts] = [[text]] if text in known else csv.reader([text], skipinitialspace=True)
+        names += [part if part in known else part.strip() for part in parts if part.strip()]
     return names

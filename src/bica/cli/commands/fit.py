@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bica.cli.app import INTERRUPTED
+from bica.cli.app import INTERRUPTED, saying_on_ctrl_c
 from bica.cli.options import (
     beta_prior,
     flip_rates,
@@ -66,7 +66,8 @@ METHOD_NAMES = (
 )
 
 
-def _method_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+def method_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """The methods whose names begin so, for completion."""
     return [name for name in METHOD_NAMES if name.startswith(incomplete)]
 
 
@@ -78,7 +79,7 @@ def _method_names(_: click.Context, __: click.Parameter, incomplete: str) -> lis
     metavar="NAME",
     default="likelihood",
     show_default=True,
-    shell_complete=_method_names,
+    shell_complete=method_names,
     help="How to learn.",
 )
 @click.option(
@@ -184,7 +185,7 @@ def fit(
     from bica.progress import ALL_CORES
 
     learner = method_named(method, spelled=SPELLED.__getitem__, n_jobs=n_jobs or ALL_CORES, **given)
-    with waiting("learning the sources"):
+    with saying_on_ctrl_c("stopping, keeping the best so far"), waiting("learning the sources"):
         data = read(table, temporal=temporal, **reading)
         learned = learn(data, learner, np.random.default_rng(seed))
         if n_resamples is not None and "interrupted" not in learned.fit.diagnostics:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bica.cli.commands.fit import method_names
 from bica.cli.options import (
     force_option,
     json_option,
@@ -50,7 +51,14 @@ def _channels(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> 
     help="How to choose; best tries all and keeps the best.",
 )
 @click.option("--sniffers", callback=names_between_commas, metavar="A,B,...", help="Only these.  [default: all]")
-@click.option("--method", metavar="NAME", default="likelihood", show_default=True, help="How to learn from tables.")
+@click.option(
+    "--method",
+    metavar="NAME",
+    default="likelihood",
+    show_default=True,
+    shell_complete=method_names,
+    help="How to learn from tables.",
+)
 @click.option(
     "--draws", type=click.IntRange(min=1), metavar="N", default=200, show_default=True, help="Random roundings."
 )
