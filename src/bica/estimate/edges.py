@@ -76,13 +76,14 @@ class LossyFit:
     families: tuple[Family, ...] = ()  # sources that stand for several
 
 
-@dataclass(frozen=True, eq=False)
 class LossyRival:
     """The answer with lossy edges to a table, learned when it is first asked for."""
 
-    table: Varying
-    learn: Callable[[], LossyFit]
-    joined: Callable[[LossyFit], LossyFit]  # families of sources made one
+    def __init__(self, table: Varying, learn: Callable[[], LossyFit], joined: Callable[[LossyFit], LossyFit]) -> None:
+        self.table = table
+        self.learn = learn
+        self.joined = joined  # families of sources made one
+        self.has_stopped_the_other = False  # whether the search with sure edges was given up
 
     @cached_property
     def found(self) -> LossyFit:
@@ -97,14 +98,16 @@ class LossyRival:
         sizes = np.bitwise_count(point.sources.view(np.uint64))
         false_alarms = noise.rates(point.noise)[0] if noise.n_unknown > MOST_SHARED else np.empty(0)
         behind = self._sure_score(point.log_likelihood, sizes, noise.n_unknown, false_alarms)
-        return self.score() > behind + FAR
+        self.has_stopped_the_other = self.score() > behind + FAR
+        return self.has_stopped_the_other
 
     def chosen(self, sure: Fit) -> Fit:
         """The better of both fits, with the other's answer among its diagnostics."""
         ahead = self.score() - self.score_of(sure)
         if self.found.interrupted or ahead <= 0:
             return _noted(sure, "sure", self.found.probability.size, self.found.log_likelihood, -ahead)
-        return _noted(self.fit(), "lossy", sure.model.n_sources, sure.log_likelihood, ahead)
+        so_far = " when the search was given up" if self.has_stopped_the_other else ""
+        return _noted(self.fit(), "lossy", sure.model.n_sources, sure.log_likelihood, ahead, so_far)
 
     def fit(self) -> Fit:
         """The fit with lossy edges, families joined."""
@@ -186,11 +189,18 @@ def lossy_as_fit(table: Varying, found: LossyFit) -> Fit:
     ).in_order()
 
 
-def _noted(fit: Fit, edges: str, n_sources: int, log_likelihood: float | None, ahead: float) -> Fit:
+def _noted(
+    fit: Fit,
+    edges: str,
+    n_sources: int,
+    log_likelihood: float | None = None,
+    ahead: float | None = None,
+    so_far: str = "",
+) -> Fit:
     """The fit that was chosen, with what the other kind of edges would have said."""
     kind = "sure" if edges == "lossy" else "lossy"
     own = fit.diagnostics.get("log_likelihood_of_pieces", fit.log_likelihood)
-    words = f"with {kind} edges: {counted(n_sources, 'source')}"
+    words = f"with {kind} edges: {counted(n_sources, 'source')}{so_far}"
     if own is not None and log_likelihood is not None:
         worse = own - log_likelihood
         words += f", {abs(worse):.0f} log-likelihood units {'worse' if worse >= 0 else 'better, but with more numbers'}"

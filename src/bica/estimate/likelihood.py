@@ -259,10 +259,14 @@ def _duration(seconds: float) -> str:
 LOSSY_CELLS = 2**20  # the same for lossy edges, where each is read once per edge and step
 
 
-def looks_lossy(sure: Fit) -> bool:
-    """Whether lossy edges are worth a fit: one flip rate is not enough, or most sources are splinters.
+SPLINTERS = 0.4  # of the sources
 
-    A lossy source falls into sources that are others less one sensor; elsewhere they are a third at most.
+
+def looks_lossy(sure: Fit) -> bool:
+    """Whether lossy edges are worth a fit: one flip rate is not enough, or many sources are splinters.
+
+    A lossy source falls into sources that are others less one sensor, half and more of all sources then. Of ten sure
+    sources behind ten sensors, three are such at most.
 
     >>> from bica import OrMixture
     >>> noise = {"noise": {"flip_rate": 0.01}}
@@ -276,7 +280,9 @@ def looks_lossy(sure: Fit) -> bool:
     columns = sure.model.mixing.astype(np.int64)
     sizes, shared = columns.sum(axis=0), columns.T @ columns
     less_one = (shared == sizes) & (sizes >= 2) & (sizes[:, None] == sizes + 1)
-    return "flip_rate" not in sure.diagnostics["noise"] or bool(2 * less_one.any(axis=0).sum() >= sizes.size > 0)
+    return "flip_rate" not in sure.diagnostics["noise"] or bool(
+        less_one.any(axis=0).sum() >= SPLINTERS * sizes.size > 0
+    )
 
 
 LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together
