@@ -40,5 +40,5 @@ ci:  ## run what must pass before a change lands, in a fresh environment
 	.ci/run
 
 clean:  ## remove caches and the environment of the last `make ci`; .venv stays
-	rm -rf .ci-venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .ci-venv .ci-lowest .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	find src tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

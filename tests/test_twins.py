@@ -23,6 +23,8 @@ COMMAND_ONLY = {  # what belongs to a terminal and to files
     "id": "open_table(path, id=...); arrays of answers have the order of the rows",
     "time": "open_table(path, time=...), plot_activity(rows, times)",
     "names": "PatternCounts.of(path, sensors=...)",
+    "baskets": "PatternCounts.of(path, baskets=True)",
+    "long": "PatternCounts.of(path, long=(row, column))",
     "picture": "plot_matrix(), plot_activity(rows)",
     "n_resamples": "bootstrap(n_resamples)",
 }

@@ -169,7 +169,7 @@ def test_from_a_dropped_file_to_named_explained_and_compared_fits(window, table_
     with page.expect_download() as model:
         page.click("#get-model")
     assert json.loads(model.value.path().read_text())["schema"] == "bica-model"
-    with page.expect_download() as report:
+    with page.expect_download(timeout=PATIENCE) as report:
         page.click("#get-report")
     assert "<style>" in report.value.path().read_text()
     with page.expect_download(timeout=PATIENCE) as activity:

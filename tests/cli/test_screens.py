@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from bica.cli import screens as module
-from bica.cli.screens import waiting
+from bica.cli import options as module
+from bica.cli.options import waiting
 from bica.kernels import compiled
 from bica.progress import WAIT, in_threads, tracked
 

@@ -1,12 +1,18 @@
 """What newcomers stumbled over: each trap is typed as a new user would, and its screen is read."""
 
+import json
+import os
+import signal
+import threading
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from bica import OrMixture
+from bica import OrMixture, PatternCounts
+from bica.cli.app import _end_without_unwinding, saying_on_ctrl_c
 
 MODEL = OrMixture([[1, 0], [1, 0], [0, 1]], [0.3, 0.4], sensors=["door", "hall", "yard"])
 N_ROWS = 300
@@ -120,3 +126,124 @@ class TestTimes:
         Path("log.csv").write_text("time,sensor\n13/05/2024 00:30,door\n")
         shown = run("slots", "log.csv", "--slot", "1h", "--timezone", "Asia/Tokyo", "-o", "-")
         assert shown.stdout == "time,door\n2024-05-13T00:00:00+09:00,1\n"
+
+
+def workbook(path, rows):
+    """A workbook with one sheet, written by hand: numbers as they are, text inline."""
+
+    def cell(value):
+        if isinstance(value, str):
+            return f'<c t="inlineStr"><is><t>{value}</t></is></c>'
+        return "<c/>" if value is None else f"<c><v>{value}</v></c>"
+
+    lines = "".join(f"<row>{''.join(map(cell, row))}</row>" for row in rows)
+    main, office = "http://schemas.openxmlformats.org/spreadsheetml/2006/main", "http://schemas.openxmlformats.org"
+    links = f"{office}/package/2006/relationships"
+    kinds = f"{office}/officeDocument/2006/relationships"
+    types = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    files = {
+        "[Content_Types].xml": f'<Types xmlns="{office}/package/2006/content-types">'
+        '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        f'<Override PartName="/xl/workbook.xml" ContentType="{types}.sheet.main+xml"/>'
+        f'<Override PartName="/xl/worksheets/sheet1.xml" ContentType="{types}.worksheet+xml"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{links}"><Relationship Id="r1" Type="{kinds}/officeDocument" '
+        'Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{kinds}"><sheets>'
+        '<sheet name="one" sheetId="1" r:id="r1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{links}"><Relationship Id="r1" Type="{kinds}/worksheet" '
+        'Target="worksheets/sheet1.xml"/></Relationships>',
+        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{lines}</sheetData></worksheet>',
+    }
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+
+
+class TestShapes:
+    EXPECTED = PatternCounts.of(FRAME)
+
+    def test_a_workbook_is_read(self, run):
+        pytest.importorskip("python_calamine")
+        rows = [[f"P{i}", *row] for i, row in enumerate(FRAME.to_numpy().tolist())]
+        workbook("t.xlsx", [["patient", *FRAME.columns], *rows])
+        assert PatternCounts.of("t.xlsx", drop=["patient"]) == self.EXPECTED
+        assert "looks like an id" in run("fit", "t.xlsx").stderr
+        MODEL.save("m.json")
+        assert run("decode", "m.json", "t.xlsx", "--id", "patient", "-o", "a.csv").exit_code == 0
+        assert pd.read_csv("a.csv")["patient"].tolist() == [row[0] for row in rows]
+        Path("bad.xlsx").write_bytes(b"PK")
+        assert "bad.xlsx cannot be read as a workbook" in run("fit", "bad.xlsx").stderr
+
+    def test_baskets_are_rows_of_items(self, run):
+        shopped = FRAME[FRAME.any(axis=1)]
+        baskets = [", ".join(shopped.columns[row == 1]) for row in shopped.to_numpy()]
+        Path("t.txt").write_text("\n".join(baskets))
+        counts = PatternCounts.of("t.txt", baskets=True)
+        assert counts.project(list(FRAME.columns)) == PatternCounts.of(shopped)
+        assert "door, hall" in fitted(run, "t.txt", "--baskets").stdout
+
+    def test_a_long_table_has_a_line_per_cell_that_is_on(self, run):
+        on = FRAME.stack()
+        cells = [(f"night {row}", sensor) for row, sensor in on[on == 1].index]
+        long = pd.DataFrame(cells * 2, columns=["night", "alarm"])
+        long.insert(1, "level", 7)
+        long.to_csv("t.csv", index=False)
+        counts = PatternCounts.of("t.csv", long=("night", "alarm"))
+        assert counts.project(list(FRAME.columns)) == PatternCounts.of(FRAME[FRAME.any(axis=1)])
+        MODEL.save("m.json")
+        shown = run("decode", "m.json", "t.csv", "--long", "night,alarm", "-o", "a.csv")
+        assert shown.exit_code == 0, shown.stderr
+        assert pd.read_csv("a.csv")["night"].tolist() == [f"night {row}" for row in FRAME.index[FRAME.any(axis=1)]]
+        wrong = run("fit", "t.csv", "--long", "nite,alarm")
+        assert "--long names a column 'nite', which t.csv does not have" in wrong.stderr
+
+
+class TestText:
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            ("a,b\n0,1\n".encode("utf-16"), "it is UTF-16; save it as UTF-8, as `iconv -f UTF-16 -t UTF-8"),
+            ("caf\u00e9,b\n0,1\n".encode("latin-1"), "as in Latin-1; save it as UTF-8, as `iconv -f LATIN1"),
+            (b"a,b\n0,1\n0\n", "line 3 has 1 cell, but the table has 2 columns; leave a missing cell empty"),
+            (b"a,b\n0,yes\n1,no\n1,no\n", "line 2, column 'b' holds 'yes', which is no number; leave the column out"),
+        ],
+        ids=["UTF-16", "Latin-1", "ragged", "words"],
+    )
+    def test_what_cannot_be_read_comes_with_a_next_step(self, run, content, words):
+        Path("t.csv").write_bytes(content)
+        shown = run("check", "t.csv")
+        assert shown.exit_code == 3
+        assert words in shown.stderr
+        assert "`drop`" not in shown.stderr
+
+    @pytest.mark.parametrize("name", ["t.txt", "t.log"])
+    def test_text_is_told_by_its_first_line(self, name):
+        FRAME.to_csv(name, index=False)
+        assert PatternCounts.of(name) == PatternCounts.of(FRAME)
+        FRAME.to_json(name, orient="records", lines=True)
+        assert PatternCounts.of(name) == PatternCounts.of(FRAME)
+
+    def test_a_comma_in_a_name_is_quoted_in_every_option(self, run):
+        named = FRAME.rename(columns={"hall": "hall, upper"})
+        named.to_csv("t.csv", index=False)
+        fitted(run, "t.csv", "-o", "m.json", "--known", 'door,"hall, upper"')
+        shown = run("explain", "m.json", "--on", 'door,"hall, upper"')
+        assert shown.exit_code == 0, shown.stderr
+        fitted(run, "t.csv", "--drop", '"hall, upper"', "-o", "less.json")
+        assert json.loads(Path("less.json").read_text())["sensors"] == ["door", "yard"]
+
+
+def test_methods_are_completed():
+    from bica.cli.commands.fit import method_names
+
+    assert method_names(None, None, "fi") == ["findbica"]
+
+
+def test_ctrl_c_is_answered_at_once(capfd):
+    """Also while a compiled loop runs, for which Python's own handlers wait: a thread reads the signals."""
+    reading, writing = os.pipe()
+    os.write(writing, bytes([signal.SIGINT]))
+    os.close(writing)
+    with saying_on_ctrl_c("stopping, keeping the best so far"):
+        _end_without_unwinding(reading, [signal.SIGTERM], threading.Event())
+    assert capfd.readouterr().err == "\nstopping, keeping the best so far\n"

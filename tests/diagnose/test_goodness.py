@@ -111,7 +111,9 @@ def test_slopes_are_derivatives_of_the_log_chance():
 
 def test_a_lone_source_and_the_false_alarms_of_its_only_sensor_are_confused():
     model = OrMixture([[1]], [0.2], Noise.flips(0.1))
-    (found,) = confusions(model, PatternCounts.of([[0]] * 3 + [[1]]), np.array([0]), noise=True)
+    (found,) = confusions(
+        model, PatternCounts.of([[0]] * 3 + [[1]]), np.array([0]), model.pattern_probability(), noise=True
+    )
     assert found.names == ("source1", "the noise")
     assert found.correlation < -0.99
 
@@ -119,7 +121,7 @@ def test_a_lone_source_and_the_false_alarms_of_its_only_sensor_are_confused():
 def test_sources_on_different_sensors_are_not_confused():
     model = OrMixture(np.eye(2), [0.2, 0.3])
     data = PatternCounts.of(model.sample(500, np.random.default_rng(0)))
-    assert confusions(model, data, np.arange(2), noise=False) == []
+    assert confusions(model, data, np.arange(2), model.pattern_probability(), noise=False) == []
 
 
 class TestQuietRows:

@@ -295,3 +295,28 @@ class TestFamilies:
         _, slope, information = expected.slopes(point)
         assert expected.cells.weights.sum() == pytest.approx(N_ROWS)
         assert np.abs(slope / np.sqrt(np.diag(information))).max() < 1e-3
+
+
+class TestManySensors:
+    """Beyond 16 sensors lossy edges are learned from rows, where sources look like splinters."""
+
+    @staticmethod
+    def drawn(reach, noise):
+        mixing = np.zeros((20, 5), dtype=bool)
+        for source in range(5):
+            mixing[4 * source : 4 * source + 4, source] = True
+        rng = np.random.default_rng(8)
+        edges = np.where(mixing, rng.uniform(*reach, mixing.shape), 0.0)
+        truth = OrMixture(mixing, np.full(5, 0.12), noise, edges)
+        return truth, PatternCounts.of(truth.sample(3000, rng))
+
+    def test_lossy_edges_are_learned_on_request(self):
+        truth, data = self.drawn((0.5, 0.95), Noise(0.005, 0.0))
+        fit = learned(data)
+        assert columns(fit.model) == columns(truth)
+        assert fit.model.has_lossy_edges
+        assert fit.diagnostics["edges"] == "lossy"
+
+    def test_auto_leaves_sure_edges_as_they_are(self):
+        _, data = self.drawn((1.0, 1.0), Noise.flips(0.02))
+        assert learned(data, edges="auto").document() == learned(data, edges="sure").document()

@@ -142,6 +142,32 @@ def test_the_stamp_of_a_file_covers_what_it_imports(tmp_path, monkeypatch):
     assert stamp() != before
 
 
+SHIP_ONE_KERNEL = """
+import sys
+from pathlib import Path
+import numpy as np
+from bica.kernels import compiled
+from bica.kernels.lattice.subsets import subset_sums
+
+subset_sums(np.zeros(16), 1.0)
+compiled.ship_all(Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.slow
+def test_shipped_kernels_are_loaded_elsewhere_until_their_sources_change(tmp_path):
+    package = shutil.copytree(PACKAGE, tmp_path / "elsewhere" / "bica", ignore=shutil.ignore_patterns("__pycache__"))
+    shipped = package / "kernels" / compiler.SHIPPED.name
+    places = compiler.ANY_PROCESSOR | {"NUMBA_CACHE_DIR": str(tmp_path / "build")}
+    command = [sys.executable, "-c", SHIP_ONE_KERNEL, str(shipped)]
+    subprocess.run(command, env=os.environ | places, check=True)
+    assert run(package.parent, tmp_path / "cache", tmp_path) == [120.0, True, 1, 0]
+    assert not list((tmp_path / "cache").rglob("*.nbi"))
+    source = package / "kernels" / "lattice" / "subsets.py"
+    source.write_text(source.read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
+    assert run(package.parent, tmp_path / "cache", tmp_path) == [120.0, True, 0, 1]
+
+
 @pytest.mark.slow
 def test_an_edited_callee_is_noticed(tmp_path):
     package = shutil.copytree(PACKAGE, tmp_path / "src" / "bica", ignore=shutil.ignore_patterns("__pycache__"))

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+from bica.errors import SettingError
 from bica.model.fit import Fit
 from bica.web import server
+from bica.web.answers import explained
 from bica.web.jobs import Job, Jobs
 from bica.web.server import HEADERS, make_app
 from bica.web.store import Store, bring, shown_file
@@ -254,6 +256,23 @@ class TestJobs:
         assert "499" in jobs.of_browser
 
 
+class TestSlowQuestions:
+    def test_they_are_given_up_with_a_sentence(self, client, fit_id, monkeypatch):
+        monkeypatch.setattr("bica.web.jobs.LONGEST_ANSWER", 0.0)
+        answer = client.post(f"/api/fits/{fit_id}/explain", json={"on": [0]})
+        assert answer.status_code == 409
+        assert answer.json()["error"].startswith("this model is too large to explain")
+        monkeypatch.setattr("bica.web.jobs.LONGEST_ANSWER", 60.0)
+        assert client.post(f"/api/fits/{fit_id}/explain", json={"on": [0]}).status_code == 200
+
+    def test_a_process_that_dies_is_replaced(self, client, fit_id, monkeypatch):
+        with monkeypatch.context() as patched:
+            patched.setattr("bica.web.jobs.sys.executable", "/bin/false")
+            answer = client.post(f"/api/fits/{fit_id}/explain", json={"on": [0]})
+            assert "ended by itself" in answer.json()["error"]
+        assert client.post(f"/api/fits/{fit_id}/explain", json={"on": [0]}).status_code == 200
+
+
 class TestQuestions:
     def test_a_source_is_named_everywhere(self, client, store, fit_id):
         client.get(f"/fit/{fit_id}")
@@ -281,14 +300,14 @@ class TestQuestions:
         exact = MODEL.posterior(cells).probability[0]
         assert [by_source[j] for j in range(3)] == pytest.approx(exact, rel=1e-5)
 
-    def test_the_impossible_has_no_explanation(self, client, store):
+    def test_the_impossible_has_no_explanation(self, store):
         noiseless = store.keep_fit(Fit(MODEL.with_noise(type(MODEL.noise)())), title="x").id
-        told = client.post(f"/api/fits/{noiseless}/explain", json={"on": [3]}).json()
-        assert told["explanations"] == []
+        assert explained(store, {"fit": noiseless, "on": [3]})["explanations"] == []
 
     @pytest.mark.parametrize("on", [[5], [-1], ["door"], "door", [True], None, [1.0]])
-    def test_observations_are_checked(self, client, fit_id, on):
-        assert client.post(f"/api/fits/{fit_id}/explain", json={"on": on}).status_code == 400
+    def test_observations_are_checked(self, store, fit_id, on):
+        with pytest.raises(SettingError, match="by their places"):
+            explained(store, {"fit": fit_id, "on": on})
 
     def test_two_fits_are_compared(self, client, store, fit_id):
         other = store.keep_fit(Fit(MODEL.pick([2, 0])), title="other").id
@@ -312,15 +331,14 @@ class TestDownloads:
         assert answer.headers["content-disposition"] == 'attachment; filename="nights-model.json"'
         assert json.loads(answer.text)["schema"] == "bica-model"
 
-    def test_the_report_is_one_file(self, client, fit_id):
+    def test_the_report_is_one_file_after_its_job(self, client, fit_id):
+        assert client.get(f"/fit/{fit_id}/report.html").status_code == 404
+        client.post("/api/job", json={"kind": "report", "fit": fit_id})
+        assert finished(client)["state"] == "done"
         answer = client.get(f"/fit/{fit_id}/report.html")
         assert answer.headers["content-disposition"] == 'attachment; filename="nights-report.html"'
         assert "/static/" not in answer.text
         assert "<style>" in answer.text
-
-    def test_the_report_without_names(self, client, fit_id):
-        assert "hall" in client.get(f"/fit/{fit_id}/report.html").text
-        assert "hall" not in client.get(f"/fit/{fit_id}/report.html?anonymise=1").text
 
     def test_the_activity_is_there_after_its_job(self, client, store, table_file, fit_id):
         assert client.get(f"/fit/{fit_id}/activity.csv").status_code == 404

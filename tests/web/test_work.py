@@ -176,6 +176,17 @@ class TestFitting:
         lines = (store.home("fits", fit) / "activity.csv").read_text().splitlines()
         assert (lines[0], len(lines)) == ("source1,source2,source3", 1501)
 
+    def test_the_report_is_written_with_and_without_names_and_rows(self, store, table):
+        fit = done(store, kind="fit", table=table)[0]["result"]["fit"]
+        path = store.home("fits", fit) / "report.html"
+        done(store, kind="report", fit=fit)
+        plain = path.read_text()
+        assert "hall" in plain
+        done(store, kind="report", fit=fit, anonymise=True)
+        assert "hall" not in path.read_text()
+        done(store, kind="report", fit=fit, with_rows=True)
+        assert len(path.read_text()) > len(plain)
+
 
 @pytest.mark.parametrize(
     "settings",

@@ -27,7 +27,7 @@ ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(sig
 GRACE = 0.5  # seconds to unwind after a request to end; a compiled loop may take longer to notice
 ENDED = "ended on request; no file was left half-written"
 TRACEBACK = "BICA_TRACEBACK"
-SETTING = re.compile(r"`(drop|columns|id|time|binarize|sample_weight)`")  # which the user gave, or can, as an option
+SETTING = re.compile(r"`(drop|columns|id|time|long|binarize|sample_weight)`")  # that are options
 LIKE = 0.55  # how much of a word must agree with the one that was meant
 
 
@@ -101,7 +101,7 @@ COMMANDS = {
     "fit": ("bica.cli.commands.fit", "Learn the sources behind TABLE, a file of zeros and ones."),
     "count": (
         "bica.cli.commands.check",
-        "Count the distinct rows of each TABLE into one file that merges with others.",
+        "Count the distinct rows of each TABLE into one file, from which models are learned.",
     ),
     "show": ("bica.cli.commands.show", "Show the sources of MODEL: their sensors and how often each is on."),
     "name": ("bica.cli.commands.show", "Give sources of MODEL names, and say what sensors, sources and rows are."),
@@ -229,6 +229,19 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", closefd=False))
 
 
+_said = {"on Ctrl-C": "stopping"}
+
+
+@contextmanager
+def saying_on_ctrl_c(words: str) -> Iterator[None]:
+    """What is said at once if the user interrupts what runs inside."""
+    before, _said["on Ctrl-C"] = _said["on Ctrl-C"], words
+    try:
+        yield
+    finally:
+        _said["on Ctrl-C"] = before
+
+
 @contextmanager
 def _ending_on_request() -> Iterator[None]:
     """A request to end (SIGTERM, a closed terminal) unwinds what runs inside.
@@ -265,7 +278,9 @@ def _end(_: int, __: FrameType | None) -> NoReturn:
 
 def _end_without_unwinding(reading: int, requests: list[int], finished: threading.Event) -> None:
     while (number := os.read(reading, 1)) and number[0] not in requests:
-        pass
+        if number[0] == signal.SIGINT and not finished.is_set():  # at once, however long a compiled loop takes
+            with suppress(OSError):
+                os.write(2, f"\n{_said['on Ctrl-C']}\n".encode())
     if number and not finished.wait(GRACE):
         from bica.output import end_all_passing
 

@@ -1,17 +1,28 @@
-"""What commands share: options, what their texts mean, and reading models; a single dash is standard input."""
+"""What commands share: options and what their texts mean, reading models, the screen with its notes and its bar.
+
+A single dash is standard input. Answers go to standard output, the rest to standard error.
+"""
 
 from __future__ import annotations
 
 import csv
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import wraps
+from io import TextIOWrapper
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from bica.progress import COMPILING, compiling_said_by, listening
+
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from bica.model.files import ModelDocument
     from bica.model.noise import Noise
 
@@ -56,6 +67,24 @@ binarize_option = click.option(
 weights_option = click.option("--weights", metavar="COLUMN", help="The column that says how often each row counts.")
 
 
+def between_commas(text: str) -> tuple[str, ...]:
+    """Distinct names separated by commas; a name with a comma in it is put in double quotes, as in CSV.
+
+    >>> between_commas('a, "b,c"')
+    ('a', 'b,c')
+    """
+    [names] = csv.reader([text], skipinitialspace=True) if text else [[]]
+    names = [name.strip() for name in names]
+    if not names or not all(names) or len(set(names)) < len(names):
+        raise click.BadParameter("give different names separated by commas, as in a,b,c.")
+    return tuple(names)
+
+
+def names_between_commas(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
+    """The distinct names that an option was given."""
+    return None if text is None else between_commas(text)
+
+
 def _all_names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
     """The names in every use of an option, separated by commas."""
     return tuple(name for text in given for name in between_commas(text))
@@ -71,6 +100,13 @@ READING = (
     click.option("--id", metavar="COLUMN", help="Says what a row is about; it goes beside the answers."),
     click.option(
         "--time", metavar="COLUMN", help="Says when a row was; it goes beside the answers.  [default: recognised]"
+    ),
+    click.option("--baskets", is_flag=True, help="Each line of TABLE holds the items that are on, in any number."),
+    click.option(
+        "--long",
+        callback=names_between_commas,
+        metavar="ROW,COLUMN",
+        help="Each line of TABLE is one cell that is on: the columns that name its row and its sensor.",
     ),
     click.option("--names", metavar="FILE", help="The names of the columns, one per line, for tables without."),
     binarize_option,
@@ -95,13 +131,15 @@ def table_options(*, weights: bool = True) -> Callable[[Function], Function]:
 def _reading(given: dict[str, Any], weights: bool) -> dict[str, Any]:
     """Take what says how TABLE is read out of all that was given; what was not given is left to its default."""
     names = given.pop("names")
-    found = {setting: given.pop(setting) for setting in ("drop", "columns", "id", "time", "binarize")}
+    found = {
+        setting: given.pop(setting) for setting in ("drop", "columns", "id", "time", "baskets", "long", "binarize")
+    }
     found["sample_weight"] = given.pop("weights") if weights else None
     if names is not None:
         from bica.data.readers.arrays import names_in
 
         found["sensors"] = names_in(Path(names))
-    return {setting: value for setting, value in found.items() if value not in (None, ())}
+    return {setting: value for setting, value in found.items() if value not in (None, (), False)}
 
 
 def output_option(help_text: str, *, required: bool = False) -> Callable[[Function], Function]:
@@ -126,24 +164,6 @@ def rate(text: str) -> float:
     if not 0 <= value < 1:
         raise click.BadParameter(f"{text} does not lie in [0, 1).")
     return value
-
-
-def between_commas(text: str) -> tuple[str, ...]:
-    """Distinct names separated by commas; a name with a comma in it is put in double quotes, as in CSV.
-
-    >>> between_commas('a, "b,c"')
-    ('a', 'b,c')
-    """
-    [names] = csv.reader([text], skipinitialspace=True) if text else [[]]
-    names = [name.strip() for name in names]
-    if not names or not all(names) or len(set(names)) < len(names):
-        raise click.BadParameter("give different names separated by commas, as in a,b,c.")
-    return tuple(names)
-
-
-def names_between_commas(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
-    """The distinct names that an option was given."""
-    return None if text is None else between_commas(text)
 
 
 Known = list[tuple[tuple[str, ...], float | None]]
@@ -191,3 +211,88 @@ def beta_prior(_: click.Context, __: click.Parameter, text: str | None) -> tuple
         return None if text is None else tuple(float(part) for part in text.split(","))
     except ValueError:
         raise click.BadParameter("give the two numbers of a Beta prior, as in 1.5,20.") from None
+
+
+def screen_for(output: str | None = None) -> Console:
+    """Standard output, or standard error where a file goes to standard output (``-``), as a screen.
+
+    It shows text as it is: names from files are data, not markup, emoji codes or highlights.
+    """
+    from rich.console import Console
+
+    stream = sys.stderr if output == "-" else sys.stdout
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")  # a terminal limited to ASCII shows the rest as escapes
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    console.on_broken_pipe = _reraise  # type: ignore[method-assign]
+    return console
+
+
+def _reraise() -> None:
+    """Let the caller deal with a reader that has gone."""
+    raise
+
+
+def notes() -> Console:
+    """The screen for progress and notes."""
+    return screen_for("-")
+
+
+def note(sentence: str) -> None:
+    """Print one line for the person at the terminal."""
+    from rich.text import Text
+
+    from bica.text import harmless
+
+    notes().print(Text(harmless(sentence)), soft_wrap=True)
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """Print the answer for programs, and nothing else, on standard output."""
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    sys.stdout.buffer.write(f"{text}\n".encode())  # JSON is UTF-8, whatever the terminal is
+
+
+PATIENCE = 2.0  # seconds; shorter work shows no bar
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show that ``what`` is going on, and how far the loops inside have come."""
+    if notes().is_terminal:
+        with _shown(what):
+            yield
+    else:
+        with listening(compiling_said_by(note)):
+            yield
+
+
+@contextmanager
+def _shown(what: str) -> Iterator[None]:
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        console=notes(),
+        transient=True,
+    )
+    task = bar.add_task(what, total=None)
+    timer = Timer(PATIENCE, bar.start)
+    timer.daemon = True
+    timer.start()
+
+    def move(part: str, done: int, total: int | None) -> None:
+        text = f"{what}: {part}" if part != COMPILING else f"{what}: {part}, {done} of about {total}"
+        bar.update(task, description=text, completed=done, total=total)
+
+    try:
+        with listening(move):
+            yield
+    finally:
+        timer.cancel()
+        timer.join()  # a bar that starts in this very moment must not outlive the work
+        bar.stop()

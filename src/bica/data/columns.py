@@ -108,17 +108,16 @@ class Columns:
     others: tuple[int, ...] = ()  # columns that are neither sensors nor weights
     carried: tuple[tuple[str, int], ...] = ()  # of these the ids and times, which go beside the answers
     time: str | None = None  # the name of the carried column that holds the times
+    places: list[int] = field(init=False, repr=False, compare=False)  # the number of each sensor's column
+
+    def __post_init__(self) -> None:
+        left = {self.weight, *self.others}
+        object.__setattr__(self, "places", [i for i in range(self.n_columns) if i not in left])
 
     @property
     def n_columns(self) -> int:
         """How many columns the table has in all."""
         return len(self.sensors) + (self.weight is not None) + len(self.others)
-
-    @property
-    def places(self) -> list[int]:
-        """The number of each sensor's column in the table."""
-        left = {self.weight, *self.others}
-        return [i for i in range(self.n_columns) if i not in left]
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -133,6 +132,8 @@ class Reading(TypedDict, total=False):
     columns: Sequence[str] | None  # the only sensors
     id: str | None  # a column that says what a row is about; it goes beside the answers
     time: str | None  # the column that holds the times
+    baskets: bool  # a line holds the items that are on, in any number
+    long: Sequence[str] | None  # a line is one cell that is on: the columns that name its row and its sensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,11 +32,12 @@ from bica.data.readers.engine import (
 )
 from bica.data.readers.frames import FrameTable, LazyTable, check_lazy_types, looks_of_frame, looks_of_schema
 from bica.data.readers.relations import ParquetFile, ParquetTable, Relation, RelationTable, relation_table
+from bica.data.readers.shapes import basket_table, long_table, workbook_table
 from bica.data.readers.text import CsvParser, JsonParser, keys_of, layout_of, looks_of_keys
-from bica.errors import BicaError, ColumnWarning, DataError, LimitError, OutputError
+from bica.errors import BicaError, ColumnWarning, DataError, LimitError, OutputError, SettingError
 from bica.output import begin_passing, end_passing
 
-Kind = Literal["csv", "jsonl", "parquet", "npy", "npz", "mtx"]
+Kind = Literal["csv", "jsonl", "parquet", "npy", "npz", "mtx", "xlsx"]
 KINDS: dict[str, Kind] = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -46,7 +47,9 @@ KINDS: dict[str, Kind] = {
     ".npy": "npy",
     ".npz": "npz",
     ".mtx": "mtx",
+    ".xlsx": "xlsx",
 }
+TEXTS = (".txt", ".log")  # CSV or JSON lines, as their first line tells
 
 
 def open_path(path: Path, options: Options) -> Table:
@@ -105,16 +108,20 @@ def kind_of(path: Path) -> tuple[Kind, Compression]:
     compression = SUFFIXES.get(path.suffix.lower(), "none")
     ending = path.suffix.lower() if compression == "none" else Path(path.stem).suffix.lower()
     kind = KINDS.get(ending)
+    if ending in TEXTS and path.is_file():
+        return kind_inside(path)[0], compression
     if kind is None or (compression != "none" and kind not in ("csv", "jsonl")):
         raise DataError(
-            f"{path} has an unknown kind of name; tables are read from .csv, .tsv, .jsonl and .ndjson "
-            "(also with .gz or .zst behind), .parquet, .npy, .npz and .mtx"
+            f"{path} has an unknown kind of name; tables are read from .csv, .tsv, .txt, .log, .jsonl and .ndjson "
+            "(also with .gz or .zst behind), .parquet, .npy, .npz, .mtx and .xlsx"
         )
     return kind, compression
 
 
 def open_kind(path: Path, kind: Kind, compression: Compression, options: Options) -> Table:
     """The table in a file of a known kind."""
+    if kind == "xlsx":
+        return workbook_table(path, options)
     if kind in ("npy", "npz", "mtx"):
         return matrix_table(path, kind, options)
     if kind == "parquet":
@@ -124,6 +131,13 @@ def open_kind(path: Path, kind: Kind, compression: Compression, options: Options
         return relation_table(file, *file.columns(), options, "a file")
     if compression != "none":
         check_whole(path, compression)
+    long = options.reading.get("long")
+    if (long or options.reading.get("baskets")) and kind != "csv":
+        raise SettingError("baskets and long tables are read from CSV, TSV and plain text; write one of these")
+    if long:
+        return long_table(path, compression, options, long)
+    if options.reading.get("baskets"):
+        return basket_table(path, compression, options)
     return _csv_table(path, compression, options) if kind == "csv" else _json_table(path, compression, options)
 
 

@@ -142,7 +142,7 @@ def both_on(model: OrMixture) -> Square:
         shared, alone = _shared_silence(model.lossy_reach, model.probability)
     quiet = np.exp(-alone)
     both_quiet = np.exp(shared - alone[:, None] - alone)
-    false_alarm, miss = model.noise.rates(model.n_sensors)
+    false_alarm, miss = model.noise.rates(len(model.sensors))
     signal = 1 - miss - false_alarm  # by how much likelier a sensor shows 1 when it is on
     shown = false_alarm + signal * (1 - quiet)
     together: Square = np.outer(shown, shown) + np.outer(signal, signal) * (both_quiet - np.outer(quiet, quiet))
@@ -285,15 +285,17 @@ class Confusion:
     correlation: float  # of the two estimates, close to -1
 
 
-def confusions(model: OrMixture, data: PatternCounts, sources: NDArray[np.int64], *, noise: bool) -> list[Confusion]:
+def confusions(
+    model: OrMixture, data: PatternCounts, sources: NDArray[np.int64], shown: Vector, *, noise: bool
+) -> list[Confusion]:
     """Pairs among these ``sources``, and one shared flip rate if ``noise``, whose estimates are correlated below -0.9.
 
     The correlation is that of the empirical information; time n_sensors 2^n_sensors for each source. ``data`` has no
-    missing cells, and the model no more sensors than a table of all patterns may have.
+    missing cells; ``shown`` is the probability of every pattern of the model.
     """
     if sources.size + noise < 2:
         return []
-    correlation = _correlation(_slopes(model, data, sources, noise=noise), data.weights)
+    correlation = _correlation(_slopes(model, data, sources, shown, noise=noise), data.weights)
     found = np.argwhere(np.triu(correlation <= CONFUSED, 1))
     if not found.size:
         return []
@@ -302,16 +304,17 @@ def confusions(model: OrMixture, data: PatternCounts, sources: NDArray[np.int64]
     return [Confusion((names[i], names[k]), float(correlation[i, k])) for i, k in found[order]]
 
 
-def _slopes(model: OrMixture, data: PatternCounts, sources: NDArray[np.int64], *, noise: bool) -> NDArray[np.float64]:
+def _slopes(
+    model: OrMixture, data: PatternCounts, sources: NDArray[np.int64], shown: Vector, *, noise: bool
+) -> NDArray[np.float64]:
     """Derivatives of the log probability of every distinct row by the source rates, then by the flip rate."""
-    places, shown = data.patterns[:, 0].astype(np.int64), model.pattern_probability()
-    silent = np.zeros(len(model.sensors))
+    places, silent = data.patterns[:, 0].astype(np.int64), np.zeros(len(model.sensors))
     given = model.mixing, model.probability, silent, silent
     hidden = pattern_table(*given) if model.lossy_reach is None else None
     tables = [_grown(hidden, model, int(j)) - shown for j in sources]
     if noise:  # a slightly higher flip rate is the same as flipping once more at a small rate
         blurred = shown.copy()
-        apply_channel(blurred, *Noise.flips(NOISE_STEP).rates(model.n_sensors))
+        apply_channel(blurred, *Noise.flips(NOISE_STEP).rates(len(model.sensors)))
         tables.append((blurred - shown) / NOISE_STEP)
     probability = shown[places]
     possible = np.where(probability > 0, probability, np.inf)
@@ -328,8 +331,8 @@ def _grown(hidden: NDArray[np.float64] | None, model: OrMixture, source: int) ->
             np.where(np.arange(model.n_sources) == source, 1.0, model.probability)
         ).pattern_probability()
     table = hidden.copy()
-    mix_source(table, int((1 << np.arange(model.n_sensors)) @ model.mixing[:, source]), 1.0)
-    apply_channel(table, *model.noise.rates(model.n_sensors))
+    mix_source(table, int((1 << np.arange(len(model.sensors))) @ model.mixing[:, source]), 1.0)
+    apply_channel(table, *model.noise.rates(len(model.sensors)))
     return table
 
 

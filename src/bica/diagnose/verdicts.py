@@ -24,6 +24,7 @@ from bica.diagnose.goodness import (
 from bica.diagnose.table import LISTED, TableCheck, Verdict, Watched, stretch_of
 from bica.model.files import as_json
 from bica.model.fit import Fit
+from bica.model.noise import pattern_table
 from bica.model.or_mixture import OrMixture
 from bica.text import VERDICTS, counted, folded, percent
 
@@ -76,7 +77,9 @@ class FitCheck:
         n_fitted = int(fitted.sum()) + noise + _fitted_edges(fit)
         checked = watched.places.size <= PATTERN_LIMIT and whole.weights.size > 0
         histogram = whole.histogram() if checked else np.zeros(0)
-        probability = model.pattern_probability() if checked else np.zeros(0)
+        rates = model.noise.rates(len(model.sensors))
+        shown = (model.mixing, model.probability, *rates)
+        probability = pattern_table(*shown, lossy_reach=model.lossy_reach) if checked else np.zeros(0)
         longest = float(watched.stretch.max(initial=1.0))
         test = pattern_test(probability, histogram / longest, n_fitted) if checked else None
         misplaced = 0.0 if test is None else test.misplaced(whole.n_samples / longest)
@@ -86,7 +89,7 @@ class FitCheck:
             QuietRows.of(model, watched),
             Splinters.of(fit.model),
         )
-        confused = confusions(model, whole, sources, noise=noise == 1) if checked else []
+        confused = confusions(model, whole, sources, probability, noise=noise == 1) if checked else []
         blocks = block_tests(model, watched)
         return cls(
             n_samples=watched.counts.n_samples,

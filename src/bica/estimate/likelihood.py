@@ -16,11 +16,13 @@ from bica.data.rows import Rows
 from bica.diagnose.table import TableCheck
 from bica.errors import BicaWarning, DataError, LimitError, SettingError
 from bica.estimate.blocks.learn import WideTask
-from bica.estimate.edges import LEAST_SENSORS, LossyRival
+from bica.estimate.blocks.rounds import Round
+from bica.estimate.edges import LEAST_SENSORS, LossyFit, LossyRival, chosen_of_many, lossy_as_fit, refutes_sure_edges
 from bica.estimate.lattice import LATTICE_SENSORS, Cells, NoiseShape, Surface, lowest_rate
 from bica.estimate.lossy.families import with_families
 from bica.estimate.lossy.learn import learn_lossy
 from bica.estimate.noise import FLIPS, has_splinters, never
+from bica.estimate.rows.lossy import learn_lossy_rows
 from bica.estimate.rows.states import fit_on_rows
 from bica.estimate.search import BETTER, BY_SLOPE, SourceSearch, Start, add, drop, from_rows, look_closer, single
 from bica.estimate.settings import WORD, Settings, Varying
@@ -139,13 +141,45 @@ class Likelihood(Settings):
             ordered = replace(self, noise=self.noise.of_sensors(order))
         table = Varying.of(data.project(order.tolist()), self.known, self.forbidden)
         fit = ordered._fit_from_blocks(table, rng)
-        return replace(fit, model=fit.model.of_sensors(np.argsort(order)))
+        back = np.argsort(order)
+        reach_error = None if fit.reach_error is None else fit.reach_error[back]
+        leak_error = None if fit.leak_error is None else fit.leak_error[back]
+        return replace(fit, model=fit.model.of_sensors(back), reach_error=reach_error, leak_error=leak_error)
 
     def _fit_from_blocks(self, table: Varying, rng: np.random.Generator) -> Fit:
-        """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""
+        """Blocks and rows find sure edges; where these are refuted, lossy ones are learned, and the rows choose."""
+        edges = self.edges_to_learn()
+        if edges == "lossy":
+            return lossy_as_fit(table, learn_lossy_rows(table, self, rng))
         expect(A_WIDE_FIT)
         task = WideTask.of(table, self)
         learned = task.learn(rng)
+        if edges == "sure" or self.known:
+            return self._all_at_once(table, task, learned)
+        found: LossyFit | None = None
+        for answer in (task.result, partial(self._all_at_once, table, task)):
+            fit = answer(learned)
+            if "interrupted" in fit.diagnostics:
+                return fit
+            if found is None and refutes_sure_edges(table, fit):
+                found = self._lossy_if_finished(table, rng)
+                if found is None:
+                    return replace(fit, converged=False, diagnostics={**fit.diagnostics, "interrupted": True})
+            fit = fit if found is None else chosen_of_many(table, fit, found)
+            if fit.model.has_lossy_edges:
+                break
+        return fit
+
+    def _lossy_if_finished(self, table: Varying, rng: np.random.Generator) -> LossyFit | None:
+        """The sources with lossy edges; None after Ctrl-C."""
+        try:
+            found = learn_lossy_rows(table, self, rng)
+        except KeyboardInterrupt:
+            return None
+        return None if found.interrupted else found
+
+    def _all_at_once(self, table: Varying, task: WideTask, learned: Round) -> Fit:
+        """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""
         if learned.interrupted or table.data.n_sensors > WORD:
             return task.result(learned)
         start, asked = task.start_at_once(learned), self.noise in ("two-rates", "per-sensor")
@@ -225,10 +259,14 @@ def _duration(seconds: float) -> str:
 LOSSY_CELLS = 2**20  # the same for lossy edges, where each is read once per edge and step
 
 
-def looks_lossy(sure: Fit) -> bool:
-    """Whether lossy edges are worth a fit: one flip rate is not enough, or most sources are splinters.
+SPLINTERS = 0.4  # of the sources
 
-    A lossy source falls into sources that are others less one sensor; elsewhere they are a third at most.
+
+def looks_lossy(sure: Fit) -> bool:
+    """Whether lossy edges are worth a fit: one flip rate is not enough, or many sources are splinters.
+
+    A lossy source falls into sources that are others less one sensor, half and more of all sources then. Of ten sure
+    sources behind ten sensors, three are such at most.
 
     >>> from bica import OrMixture
     >>> noise = {"noise": {"flip_rate": 0.01}}
@@ -242,7 +280,9 @@ def looks_lossy(sure: Fit) -> bool:
     columns = sure.model.mixing.astype(np.int64)
     sizes, shared = columns.sum(axis=0), columns.T @ columns
     less_one = (shared == sizes) & (sizes >= 2) & (sizes[:, None] == sizes + 1)
-    return "flip_rate" not in sure.diagnostics["noise"] or bool(2 * less_one.any(axis=0).sum() >= sizes.size > 0)
+    return "flip_rate" not in sure.diagnostics["noise"] or bool(
+        less_one.any(axis=0).sum() >= SPLINTERS * sizes.size > 0
+    )
 
 
 LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together

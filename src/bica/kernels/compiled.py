@@ -6,10 +6,11 @@ of each; where there is none and it takes longer than ``PATIENCE``, one line goe
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar, cast
 
-from bica.kernels.compiler import Kernel, before_compiling, is_switched_off
+from bica.kernels.compiler import Kernel, before_compiling, is_switched_off, ship
 from bica.progress import COMPILING, WAIT, report_anywhere
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
@@ -49,7 +50,13 @@ def n_compiled() -> int:
 
 def n_kept() -> int:
     """How many kernels of this process are on disk for later ones."""
-    return sum(kernel.stats.cache_path is not None for kernel in _kernels if kernel.signatures)
+    used = (kernel.stats for kernel in _kernels if kernel.signatures)
+    return sum(stats.cache_path is not None or bool(stats.cache_hits) for stats in used)
+
+
+def ship_all(folder: Path) -> None:
+    """Write every kernel that this process compiled into ``folder``, for a wheel."""
+    ship(_kernels, folder)
 
 
 def announce() -> None:

@@ -5,22 +5,25 @@ one another is optimised five times. Here a kernel that another kernel calls is 
 of the kernel that Python calls. A constant or a short integer in a call makes no version of its own: ``f(a, 0)`` and
 ``f(a, k)`` are the same ``f``. And numba compiles a kernel again if its own file was edited; here also if a file was
 that it imports from. Where no folder can be written to, kernels are compiled in every process.
+
+Wheels of a release carry kernels that were compiled for any processor of a kind (``ship``), in the folder ``SHIPPED``.
 """
 # mypy: allow-untyped-calls
 
 import gc
 import hashlib
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from numba.core import config, event, types
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
@@ -28,6 +31,8 @@ from numba.core.typed_passes import NativeLowering
 OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 IMPORTED = re.compile(r"^from (bica\.kernels[\w.]*) import", re.MULTILINE)
 ROOT = Path(__file__).parents[2]  # the folder that holds the package
+SHIPPED = Path(__file__).parent / "precompiled"
+ANY_PROCESSOR = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}  # the environment in which kernels are shipped
 
 
 class _TranslatedLibrary(JITCodeLibrary):
@@ -77,12 +82,48 @@ class _Callee(CPUDispatcher):
         self.overloads[tuple(cres.signature.args)] = cres
 
 
-class _SourcesCache(FunctionCache):
+class _WithShipped:
+    """Looks among the kernels that came with the package first."""
+
+    _py_func: Callable[..., Any]
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The kernel for these types, None if it was never compiled."""
+        if SHIPPED.is_dir():
+            target_context.refresh()
+            found = _shipped_file(self._py_func, SHIPPED).load((sig, target_context.codegen()._llvm_module.triple))
+            if found is not None:
+                return CompileResult._rebuild(target_context, *found)
+        return super().load_overload(sig, target_context)  # type: ignore[misc]
+
+
+class _NothingKept(_WithShipped, NullCache):
+    """Where no folder can be written to."""
+
+    def __init__(self, py_func: Callable[..., Any]) -> None:
+        self._py_func = py_func
+
+
+class _SourcesCache(_WithShipped, FunctionCache):
     """What was compiled before, as long as no file of kernels changed that it was made of."""
 
     def __init__(self, py_func: Callable[..., Any]) -> None:
         super().__init__(py_func)
         self._cache_file._source_stamp = source_stamp(Path(py_func.__code__.co_filename))
+
+
+def _shipped_file(py_func: Callable[..., Any], folder: Path) -> IndexDataCacheFile:
+    name = f"{py_func.__module__}.{py_func.__qualname__}.py{sys.version_info.major}{sys.version_info.minor}"
+    return IndexDataCacheFile(str(folder), name, source_stamp(Path(py_func.__code__.co_filename)))
+
+
+def ship(kernels: Iterable[Any], folder: Path) -> None:
+    """Write all that this process compiled of ``kernels`` into ``folder``, which becomes ``SHIPPED`` elsewhere."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for kernel in kernels:
+        for signature, found in kernel.overloads.items():
+            file = _shipped_file(kernel.py_func, folder)
+            file.save((signature, found.codegen._llvm_module.triple), found._reduce())
 
 
 class Kernel(CPUDispatcher):
@@ -97,9 +138,11 @@ class Kernel(CPUDispatcher):
 
     def compile(self, sig: Any) -> Any:
         """Load or compile the kernel for these types."""
-        if self.is_kept and not isinstance(self._cache, _SourcesCache):
-            with suppress(RuntimeError):  # neither the package's folder nor the user's cache can be written
+        if self.is_kept and not isinstance(self._cache, _WithShipped):
+            try:
                 self._cache = _SourcesCache(self.py_func)
+            except RuntimeError:  # neither the package's folder nor the user's cache can be written
+                self._cache = _NothingKept(self.py_func)
         with _no_collection():
             return super().compile(sig)
 

@@ -163,8 +163,10 @@ def shares_of(document: ModelDocument) -> list[Shares]:
 
 
 def _shares(reached: dict[int, float], leak: float, miss: float) -> Shares:
-    silent = math.prod(1 - share for share in reached.values())
-    on = 1 - miss - (1 - leak - miss) * silent
+    by_any = 0.0  # sums of positive numbers: the rarest causes keep their digits
+    for share in reached.values():
+        by_any += share * (1 - by_any)
+    on = leak * (1 - by_any) + (1 - miss) * by_any
     if on <= 0:
         return Shares(0.0, tuple((j, 0.0) for j in reached), 0.0)
     each = sorted(((j, share * (1 - miss) / on) for j, share in reached.items()), key=lambda pair: (-pair[1], pair[0]))

@@ -1,4 +1,4 @@
-"""What the page asks about a fit, answered at once: names, explanations, a comparison, a report to send."""
+"""What the page asks about a fit, answered at once: names, explanations, a comparison."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.tables import open_table
 from bica.errors import InfeasibleError, SettingError
 from bica.invert.explain import explain
 from bica.invert.posterior import posterior
@@ -18,10 +17,9 @@ from bica.model.fit import Fit
 from bica.model.names import renamed
 from bica.model.or_mixture import OrMixture
 from bica.report.content import parts_of
-from bica.report.page import Parts, Report, page_of, shown_name, with_plain_names
+from bica.report.page import Parts, shown_name, with_plain_names
 from bica.report.pairing import paired_sources
 from bica.web.store import Store
-from bica.web.work import live_parts, options_of
 
 EXPLANATIONS = 5
 LIKELY = 40  # sources whose posterior is listed
@@ -32,7 +30,7 @@ def parts(store: Store, identity: str) -> Parts:
     """What the report of a fit says; written anew where it is not kept, as for a model that was brought."""
     kept = store.report(identity)
     if kept is None:
-        kept = live_parts(store.fit(identity), None, {})
+        kept = parts_of(store.fit(identity))
         store.write_report(identity, kept)
     return kept
 
@@ -57,9 +55,9 @@ def rename(store: Store, identity: str, given: Mapping[str, Any]) -> list[str]:
     return shown
 
 
-def explained(fit: Fit, on: Any, unknown: Any) -> dict[str, Any]:
+def explained(store: Store, task: Mapping[str, Any]) -> dict[str, Any]:
     """The likeliest explanations of one observation, and how probable it makes every source."""
-    model = fit.model
+    model, on, unknown = store.fit(task["fit"]).model, task.get("on", []), task.get("unknown", [])
     cells = np.zeros((1, model.n_sensors), np.uint8)
     cells[0, _places(on, model.n_sensors)] = 1
     cells[0, _places(unknown, model.n_sensors)] = 2
@@ -124,16 +122,6 @@ def _source(model: OrMixture, place: int | None) -> dict[str, Any] | None:
         return None
     sensors = [shown_name(model.sensors[i]) for i in np.flatnonzero(model.mixing[:, place])]
     return {"name": shown_name(model.source_names()[place]), "p": _short(model.probability[place]), "sensors": sensors}
-
-
-def report_to_send(store: Store, identity: str, *, with_rows: bool, anonymise: bool) -> Report:
-    """The report as one file, from the table itself if it is still there."""
-    fit, entry = store.fit(identity), store.fit_entry(identity)
-    if entry.table is None:
-        return page_of(parts_of(fit, anonymise=anonymise))
-    table = store.table(entry.table)
-    opened = open_table(table.path, **options_of(entry.reading, weighted=not with_rows))
-    return page_of(parts_of(fit, opened, with_rows=with_rows, anonymise=anonymise, origin=table.name))
 
 
 def _short(value: float | NDArray[np.float64]) -> float | None:

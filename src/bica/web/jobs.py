@@ -15,18 +15,25 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from bica.errors import BicaError
+from bica.errors import BicaError, SettingError
 
 AT_ONCE = 2  # processes that work at the same time; further jobs wait
 REMEMBERED = 200  # browsers whose last job is remembered
 LONGEST_LINE = 1 << 24  # bytes of an answer
 PATIENCE = 20.0  # seconds that work may take to end when the server does
 CRASHED = "the process that did this ended by itself; perhaps there was not enough memory"
-KINDS = {"read": "reading the table", "fit": "learning the sources", "activity": "decoding the rows"}
+LONGEST_ANSWER = 30.0  # seconds until a question is given up
+TOO_SLOW = "this model is too large to explain within half a minute; `bica explain` takes the time it needs"
+KINDS = {
+    "read": "reading the table",
+    "fit": "learning the sources",
+    "activity": "decoding the rows",
+    "report": "writing the report",
+}
 
 
 class BusyError(BicaError, RuntimeError):
-    """A browser asked for a second job."""
+    """A browser asked for a second job, or a question took too long."""
 
 
 @dataclass(slots=True, eq=False)
@@ -159,10 +166,56 @@ class Jobs:
             await _end(await self.spare)
 
 
-async def _new_process() -> Process:
+class Answerer:
+    """Questions, answered one after the other by one process; one that takes too long ends it, and the next begins."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.turn = folder, asyncio.Lock()
+        self.process: Process | None = None
+
+    async def ask(self, kind: str, task: Mapping[str, Any]) -> Any:
+        """The result of a task, or an error in one sentence."""
+        async with self.turn:
+            try:
+                process = await self._ready()
+                told = await asyncio.wait_for(self._asked(process, {**task, "kind": kind}), LONGEST_ANSWER)
+            except BaseException as error:  # also if the browser has gone: the process would answer nobody
+                await self.close()
+                if isinstance(error, TimeoutError):
+                    raise BusyError(TOO_SLOW) from None
+                raise
+        if "result" not in told:
+            raise SettingError(told.get("error") or CRASHED)
+        return told["result"]
+
+    async def _ready(self) -> Process:
+        if self.process is None:
+            self.process = await _new_process("--many")
+            assert self.process.stdout is not None
+            await self.process.stdout.readline()  # it says that it is ready; importing takes a while
+        return self.process
+
+    async def _asked(self, process: Process, task: Mapping[str, Any]) -> Mapping[str, Any]:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps({**task, "folder": str(self.folder)}).encode() + b"\n")
+        while line := await process.stdout.readline():
+            told: Mapping[str, Any] = json.loads(line)
+            if "what" not in told:
+                return told
+        await self.close()
+        return {"error": CRASHED}
+
+    async def close(self) -> None:
+        """End the process; the next question begins another."""
+        process, self.process = self.process, None
+        await _end(process)
+
+
+async def _new_process(*options: str) -> Process:
     """A process that waits for its task. It does not see Ctrl-C in the terminal: the server tells it what to do."""
     errors = None if os.environ.get("BICA_TRACEBACK") else DEVNULL
-    command = (sys.executable, "-m", "bica.web.work")
+    command = (sys.executable, "-m", "bica.web.work", *options)
     return await asyncio.create_subprocess_exec(
         *command, stdin=PIPE, stdout=PIPE, stderr=errors, limit=LONGEST_LINE, start_new_session=True
     )

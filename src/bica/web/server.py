@@ -33,7 +33,7 @@ from bica.report.page import Looks, page_of, template
 from bica.text import harmless
 from bica.version import __version__
 from bica.web import answers
-from bica.web.jobs import KINDS, BusyError, Jobs
+from bica.web.jobs import KINDS, Answerer, BusyError, Jobs
 from bica.web.store import FitEntry, Store, TableEntry, bring, is_model, shown_file
 
 LOOPBACK = "127.0.0.1"
@@ -41,7 +41,7 @@ LARGEST = 200  # megabytes of a file that is dropped on the page
 FOLDER_FULL = 20  # times that in all
 JSON_BYTES = 1 << 20  # of any other request
 SILENCE = 20.0  # seconds without a byte after which a request is given up
-UPLOADS_AT_ONCE, ANSWERS_AT_ONCE = 4, 2
+UPLOADS_AT_ONCE, COMPARISONS_AT_ONCE = 4, 2
 CONNECTIONS = 600  # at the same time; further ones are refused
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -78,7 +78,8 @@ class Site:
     port: int
     largest: int  # bytes of an upload
     uploads: asyncio.Semaphore
-    answers: anyio.CapacityLimiter
+    answerer: Answerer
+    comparisons: anyio.CapacityLimiter
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -172,7 +173,8 @@ def make_app(
         port,
         largest,
         asyncio.Semaphore(UPLOADS_AT_ONCE),
-        anyio.CapacityLimiter(ANSWERS_AT_ONCE),
+        Answerer(store.folder),
+        anyio.CapacityLimiter(COMPARISONS_AT_ONCE),
     )
 
     @contextlib.asynccontextmanager
@@ -181,7 +183,7 @@ def make_app(
         try:
             yield
         finally:
-            await site.jobs.close()
+            await asyncio.gather(site.jobs.close(), site.answerer.close())
 
     app = Starlette(routes=ROUTES, lifespan=living, exception_handlers=TROUBLE)
     app.state.site = site
@@ -194,8 +196,8 @@ def _site(request: Request) -> Site:
 
 
 async def _aside(request: Request, function: Callable[..., Answer], *given: Any, **named: Any) -> Answer:
-    """Compute in a thread, a few at a time, so that the page stays awake."""
-    return await anyio.to_thread.run_sync(partial(function, *given, **named), limiter=_site(request).answers)
+    """Read and write in a thread, so that the page stays awake."""
+    return await anyio.to_thread.run_sync(partial(function, *given, **named))
 
 
 async def _pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
@@ -373,15 +375,15 @@ async def names(request: Request) -> Response:
 
 async def explanation(request: Request) -> Response:
     """Explain one observation."""
-    given, store = await _json(request), _site(request).store
-    found = await _aside(request, store.fit, request.path_params["identity"])
-    return JSONResponse(await _aside(request, answers.explained, found, given.get("on", []), given.get("unknown", [])))
+    task = {**await _json(request), "fit": request.path_params["identity"]}
+    return JSONResponse(await _site(request).answerer.ask("explain", task))
 
 
 async def comparison(request: Request) -> Response:
     """Two fits side by side."""
-    first, second = (request.query_params.get(side, "") for side in ("a", "b"))
-    return JSONResponse(await _aside(request, answers.compared, _site(request).store, first, second))
+    site, sides = _site(request), [request.query_params.get(side, "") for side in ("a", "b")]
+    async with site.comparisons:
+        return JSONResponse(await _aside(request, answers.compared, site.store, *sides))
 
 
 async def download(request: Request) -> Response:
@@ -389,19 +391,10 @@ async def download(request: Request) -> Response:
     store, identity, name = _site(request).store, request.path_params["identity"], request.path_params["name"]
     entry = await _aside(request, store.fit_entry, identity)
     stem = shown_file(entry.title).partition(".")[0]
-    if name == "report.html":
-        wanted = {key: request.query_params.get(key) == "1" for key in ("with_rows", "anonymise")}
-        page = await _aside(request, answers.report_to_send, store, identity, **wanted)
-        return Response(page.html, media_type="text/html", headers=_attachment(f"{stem}-report.html"))
     path = store.home("fits", identity) / name
-    if name not in ("model.json", "activity.csv") or not path.is_file():
+    if name not in ("model.json", "report.html", "activity.csv") or not path.is_file():
         raise HTTPException(404, "there is no such file")
     return FileResponse(path, filename=f"{stem}-{name}")
-
-
-def _attachment(name: str) -> dict[str, str]:
-    plain = "".join(letter if (letter.isascii() and letter.isalnum()) or letter in "-_." else "-" for letter in name)
-    return {"content-disposition": f'attachment; filename="{plain}"'}
 
 
 ROUTES = [

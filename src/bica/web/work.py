@@ -1,4 +1,4 @@
-"""What takes long, in a process of its own (``python -m bica.web.work``): reading a table, learning, decoding.
+"""What may take long, in a process of its own (``python -m bica.web.work``): reading, learning, decoding, explaining.
 
 One line of JSON on standard input says what to do; lines of JSON on standard output say how far it is and how it ended.
 A second line, or the end of standard input, asks to stop: what was found so far is kept.
@@ -34,8 +34,9 @@ from bica.model.fit import Fit
 from bica.pipeline import learn, read
 from bica.progress import ALL_CORES, COMPILING, listening, report
 from bica.report.content import parts_of
-from bica.report.page import Parts, shown_name
+from bica.report.page import Parts, page_of, shown_name
 from bica.text import VERDICTS, Nouns, harmless
+from bica.web.answers import explained
 from bica.web.store import Store, TableEntry
 
 PAUSE = 0.1  # seconds between two reports of the same loop
@@ -210,10 +211,8 @@ def _noted(settings: Mapping[str, Any], reading: Mapping[str, Any]) -> dict[str,
     return {key: value for key, value in {**chosen, **reading}.items() if value and value != "auto"} | {"seed": 0}
 
 
-def live_parts(fit: Fit, entry: TableEntry | None, reading: Mapping[str, Any]) -> Parts:
+def live_parts(fit: Fit, entry: TableEntry, reading: Mapping[str, Any]) -> Parts:
     """What the report of a fit says on the page: as in the file that is sent, and the first rows of the table."""
-    if entry is None:
-        return parts_of(fit)
     parts = parts_of(fit, open_table(entry.path, **options_of(reading)), origin=entry.name)
     return replace(parts, content={**parts.content, "rows": first_rows(fit, entry, reading)})
 
@@ -255,10 +254,25 @@ def decode_rows(store: Store, task: Mapping[str, Any]) -> dict[str, Any]:
     return {"fit": noted.id, "file": "activity.csv"}
 
 
+def write_report(store: Store, task: Mapping[str, Any]) -> dict[str, Any]:
+    """The report to send, one file beside the model, from the table itself if the fit has one."""
+    fit, noted = store.fit(task["fit"]), store.fit_entry(task["fit"])
+    with_rows, anonymise = bool(task.get("with_rows")) and noted.table is not None, bool(task.get("anonymise"))
+    table, origin = None, ""
+    if noted.table is not None:
+        entry = store.table(noted.table)
+        table, origin = open_table(entry.path, **options_of(noted.reading, weighted=not with_rows)), entry.name
+    page = page_of(parts_of(fit, table, with_rows=with_rows, anonymise=anonymise, origin=origin))
+    page.save(store.home("fits", noted.id) / "report.html", overwrite=True)
+    return {"fit": noted.id, "file": "report.html"}
+
+
 TASKS: Mapping[str, Callable[[Store, Mapping[str, Any]], dict[str, Any]]] = {
     "read": read_table,
     "fit": fit_table,
     "activity": decode_rows,
+    "report": write_report,
+    "explain": explained,
 }
 
 
@@ -317,11 +331,15 @@ def _without_paths(sentence: str, store: Store, task: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Wait for a task, do it, and end; libraries that print do so on standard error."""
+    """Wait for a task, do it, and end, or go on with ``--many``; libraries that print do so on standard error."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     teller = Teller(answers)
     teller.send(ready=True)
+    if sys.argv[1:] == ["--many"]:
+        for line in sys.stdin:
+            teller.send(**do(json.loads(line), teller))
+        return
     line = sys.stdin.readline()
     if not line.strip():
         return

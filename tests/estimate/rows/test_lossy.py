@@ -1,10 +1,15 @@
 """Lossy sources behind many sensors, learned from rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from bica.data.patterns import PatternCounts
-from bica.errors import LimitError
+from bica.errors import BicaWarning, LimitError
+from bica.estimate import likelihood
+from bica.estimate.edges import spread_of_reach
+from bica.estimate.likelihood import Likelihood
 from bica.estimate.rows import lossy, lossy_state
 from bica.estimate.rows.lossy import canonical, learn_lossy_rows
 from bica.estimate.rows.lossy_state import LossyState, LossyTable
@@ -205,3 +210,68 @@ def test_the_score_of_the_truth_is_not_beaten_by_a_source_less(monkeypatch):
         state = lossy_state.burnt_in(state, 3, rng)
         scores.append(lossy_state.sweeps(state, 5, rng, opens=False).score)
     assert scores[0] > scores[1]
+
+
+class TestTheChoice:
+    """``Likelihood`` of more than 16 sensors: sure edges unless the rows refute them."""
+
+    def fitted(self, rows, **settings):
+        return Likelihood(**settings).fit(PatternCounts.of(rows), np.random.default_rng(0))
+
+    def plain_rows(self, flip_rate):
+        rng = np.random.default_rng(9)
+        probability, reach, _ = network(1)
+        return drawn(probability, (reach > 0) * 1.0, np.zeros(N_SENSORS), 3) ^ (
+            rng.random((N_SAMPLES, N_SENSORS)) < flip_rate
+        )
+
+    def test_lossy_edges_can_be_asked_for(self):
+        fit = self.fitted(ROWS, edges="lossy")
+        assert columns_of(fit.model.mixing) == columns_of(TRUTH[1].T > 0)
+        assert fit.model.has_lossy_edges
+        assert fit.diagnostics["edges"] == "lossy"
+        assert (np.isfinite(fit.reach_error) == fit.model.mixing).all()
+        assert np.abs((fit.model.noise.rates(N_SENSORS)[0] - TRUTH[2]) / fit.leak_error).max() < 5
+        # a common reach within 0.05 to 0.95 of edges drawn from U(.5, .95) is refuted by thousands of activations
+        assert fit.diagnostics["spread_of_reach"] > 4
+
+    def test_the_rows_choose_lossy_edges(self):
+        fit = self.fitted(ROWS)
+        assert columns_of(fit.model.mixing) == columns_of(TRUTH[1].T > 0)
+        assert fit.diagnostics["edges"] == "lossy"
+        assert fit.diagnostics["other_edges"]["edges"] == "sure"
+        assert fit.diagnostics["other_edges"]["score_behind"] > 0
+        assert fit.diagnostics["other_edges"]["sentence"].startswith("with sure edges: ")
+
+    @pytest.mark.parametrize("flip_rate", [0.0, 0.02, 0.1])
+    def test_plain_rows_keep_the_answer_of_sure_edges(self, flip_rate):
+        rows = self.plain_rows(flip_rate)
+        assert self.fitted(rows).model == self.fitted(rows, edges="sure").model
+
+    def test_sure_edges_are_compared_where_they_are_in_doubt(self, monkeypatch):
+        """On plain rows, even when lossy edges are learned, the rows choose sure ones, and the answer is the same."""
+        monkeypatch.setattr(likelihood, "refutes_sure_edges", lambda table, fit: True)
+        rows = self.plain_rows(0.05)
+        fit = self.fitted(rows)
+        assert fit.model == self.fitted(rows, edges="sure").model
+        assert fit.diagnostics["edges"] == "sure"
+        assert fit.diagnostics["other_edges"]["score_behind"] > 0
+
+    def test_an_interrupt_while_lossy_edges_are_learned_keeps_sure_ones(self, monkeypatch):
+        def interrupt(table, settings, rng):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(likelihood, "learn_lossy_rows", interrupt)
+        with pytest.warns(BicaWarning, match="interrupted"):
+            fit = self.fitted(ROWS)
+        assert fit.diagnostics["interrupted"]
+        assert not fit.model.has_lossy_edges
+
+    def test_the_spread_of_the_reach_is_a_chi_square(self):
+        """Equal reach up to its own errors: the mean over k edges is 1 within 5 standard deviations sqrt(2 / k)."""
+        rng, n_sensors, n_sources = np.random.default_rng(0), 20, 15
+        error = np.full((n_sensors, n_sources), 0.02)
+        reach = 0.7 + 0.02 * rng.standard_normal(error.shape)
+        found = replace(FOUND, mixing=reach > 0, probability=np.full(n_sources, 0.1), reach=reach, reach_error=error)
+        assert abs(spread_of_reach(found, 5000.0) - 1) < 5 * np.sqrt(2 / reach.size)
+        assert spread_of_reach(replace(found, reach_error=np.full_like(error, np.nan)), 5000.0) == 0.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bica.cli.options import force_option, json_option, output_option, table_options
+from bica.cli.options import force_option, json_option, output_option, print_json, screen_for, table_options, waiting
 
 if TYPE_CHECKING:
     from bica.diagnose.table import Hint
@@ -25,7 +25,6 @@ def check(table: str, with_fit: bool, as_json: bool, reading: dict[str, Any]) ->
     """
     import numpy as np
 
-    from bica.cli.screens import Screen, print_json, waiting
     from bica.cli.screens.model import show_findings, show_verdict
     from bica.data.patterns import PatternCounts
     from bica.diagnose.table import hints
@@ -44,10 +43,10 @@ def check(table: str, with_fit: bool, as_json: bool, reading: dict[str, Any]) ->
     if as_json:
         print_json(diagnosis.as_dict() | {"hints": [asdict(sign) for sign in signs], "forecast": asdict(ahead)})
         return
-    show_verdict(Screen(), diagnosis.as_dict())
-    show_findings(Screen(), [sign.sentence + _command(table, sign) for sign in signs])
-    Screen().print()
-    show_findings(Screen(), [*diagnosis.findings(), ahead.sentence])
+    show_verdict(screen_for(), diagnosis.as_dict())
+    show_findings(screen_for(), [sign.sentence + _command(table, sign) for sign in signs])
+    screen_for().print()
+    show_findings(screen_for(), [*diagnosis.findings(), ahead.sentence])
 
 
 def _command(table: str, sign: Hint) -> str:
@@ -73,7 +72,6 @@ def count(tables: tuple[str, ...], output: str, force: bool, as_json: bool, read
     from functools import reduce
     from operator import add
 
-    from bica.cli.screens import Screen, print_json, waiting
     from bica.data.patterns import PatternCounts
     from bica.errors import SettingError
     from bica.output import check_target
@@ -89,4 +87,4 @@ def count(tables: tuple[str, ...], output: str, force: bool, as_json: bool, read
         print_json({"rows": counts.n_samples, "distinct": len(counts.weights), "sensors": list(counts.sensors)})
         return
     rows, distinct = counted(int(counts.n_samples), "row"), counted(len(counts.weights), "distinct one")
-    Screen().print(f"{rows} of {counted(counts.n_sensors, 'sensor')}, {distinct}: {output}")
+    screen_for().print(f"{rows} of {counted(counts.n_sensors, 'sensor')}, {distinct}: {output}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bica.cli.options import json_option, names_between_commas, rate
+from bica.cli.options import json_option, names_between_commas, note, print_json, rate, read_model, screen_for, waiting
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -102,7 +102,6 @@ def compare(
     too. Finished runs are kept: the same command continues after an interruption, and adds what is new.
     """
     from bica.cli.commands.reproduce import run_in_folder, write_figure
-    from bica.cli.screens import Screen, print_json
     from bica.compare import matches, standings
     from bica.output import write_whole
     from bica.report.standings import standings_chart, standings_markdown, standings_page
@@ -117,7 +116,7 @@ def compare(
     if as_json:
         print_json({"standings": [_plain(standing) for standing in found]})
         return
-    _show(Screen(), found)
+    _show(screen_for(), found)
 
 
 def _typed(asked: dict[str, Any]) -> dict[str, Any]:
@@ -199,8 +198,6 @@ def _table(members: Sequence[Standing]) -> Table:
 @json_option
 def score(model: str, truth: str, activity: tuple[str, str] | None, sources: bool, as_json: bool) -> None:
     """Measure how far MODEL is from TRUTH, another model file."""
-    from bica.cli.options import read_model
-    from bica.cli.screens import Screen, print_json, waiting
     from bica.cli.screens.results import comparison_values, show_comparison, show_score
     from bica.metrics import compare_models
     from bica.model.fit import Fit
@@ -216,13 +213,12 @@ def score(model: str, truth: str, activity: tuple[str, str] | None, sources: boo
         print_json(measures | ({"sources": comparison_values(found.model, true)} if sources else {}))
         return
     if sources:
-        show_comparison(Screen(), found.model, true)
-    show_score(Screen(), measures)
+        show_comparison(screen_for(), found.model, true)
+    show_score(screen_for(), measures)
 
 
 def _activity_error(model: OrMixture, truth: OrMixture, match: Match, table: str, activity: str) -> float:
     """The share of wrong cells in the activity decoded from ``table``, compared with the true ``activity``."""
-    from bica.cli.screens import note
     from bica.data.rows import read_complete
     from bica.invert.decode import decode
     from bica.kernels.bits import packed

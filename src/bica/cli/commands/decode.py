@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bica.cli.options import force_option, json_option, output_option, table_options
+from bica.cli.options import (
+    force_option,
+    json_option,
+    note,
+    output_option,
+    print_json,
+    read_model,
+    screen_for,
+    table_options,
+    waiting,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,8 +86,6 @@ def decode(
     if (model, table) == ("-", "-"):
         raise click.UsageError("MODEL and TABLE cannot both come from standard input; put one in a file.")
 
-    from bica.cli.options import read_model
-    from bica.cli.screens import waiting
     from bica.cli.screens.decoding import Summary
     from bica.data.rows import Rows
     from bica.data.tables import open_table
@@ -121,7 +130,6 @@ def _draw(names: tuple[str, ...], found: list[Decoded], columns: Columns, pictur
 
     import numpy as np
 
-    from bica.cli.screens import note, waiting
     from bica.errors import DataError
     from bica.kernels.bits import unpacked
     from bica.output import write_output
@@ -161,13 +169,12 @@ def _in_time(model: OrMixture, rows: Rows, stay: float | Mapping[str, Any]) -> I
 
 
 def _show(summary: Summary, n_sources: int, output: str, nouns: Nouns, *, nearest: bool, as_json: bool) -> None:
-    from bica.cli.screens import Screen, print_json
     from bica.text import counted_as, harmless
 
     if as_json:
         print_json(summary.as_dict() | {"n_sources": n_sources, "activity": output})
         return
-    screen = Screen(output)
+    screen = screen_for(output)
     rows, sources = counted_as(summary.n_rows, nouns.row), counted_as(n_sources, nouns.source)
     screen.print(f"{rows} decoded, {sources} behind them")
     for sentence in summary.sentences(nearest=nearest):
@@ -207,8 +214,6 @@ def explain(
     SENSORS are names separated by commas; each option may be given more than once. MODEL is a model file; a single dash
     reads standard input.
     """
-    from bica.cli.options import read_model
-    from bica.cli.screens import Screen, print_json, waiting
     from bica.cli.screens.decoding import explanation_values, show_explanations
     from bica.invert.explain import explain as explain_row
     from bica.kernels.bits import packed
@@ -222,7 +227,7 @@ def explain(
     if as_json:
         print_json(explanation_values(mixture, cells[0], found))
     else:
-        show_explanations(Screen(), mixture, cells[0], found, document.nouns)
+        show_explanations(screen_for(), mixture, cells[0], found, document.nouns)
 
 
 def _cells(mixture: OrMixture, named: dict[str, tuple[Sequence[str], int]], rest: str) -> NDArray[np.uint8]:
@@ -244,8 +249,9 @@ def _cells(mixture: OrMixture, named: dict[str, tuple[Sequence[str], int]], rest
 
 
 def _names(texts: Sequence[str], known: Container[str]) -> list[str]:
-    """The names in texts separated by commas; a text that is a known name as a whole, commas included, is one name."""
+    """The names in texts separated by commas; one with a comma in it is in double quotes, or is the whole text."""
     names = []
     for text in texts:
-        names += [text] if text in known else [part.strip() for part in text.split(",") if part.strip()]
+        [parts] = [[text]] if text in known else csv.reader([text], skipinitialspace=True)
+        names += [part if part in known else part.strip() for part in parts if part.strip()]
     return names

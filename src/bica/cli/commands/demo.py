@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bica.cli.options import force_option, json_option
+from bica.cli.options import force_option, json_option, note, print_json, screen_for, waiting
 
 if TYPE_CHECKING:
     from altair import TopLevelMixin
@@ -31,7 +31,6 @@ def demo(output: str | None, force: bool, as_json: bool) -> None:
     """
     import numpy as np
 
-    from bica.cli.screens import Screen, note, print_json, waiting
     from bica.cli.screens.results import comparison_values, show_comparison
     from bica.data.examples import example
     from bica.data.patterns import PatternCounts
@@ -53,7 +52,7 @@ def demo(output: str | None, force: bool, as_json: bool) -> None:
     if as_json:
         print_json({"sources": comparison_values(found.model, truth)})
     else:
-        screen = Screen()
+        screen = screen_for()
         screen.print(
             f"{truth.n_sensors} paths watched over {data.n_samples:g} moments, and how often each link is down:"
         )

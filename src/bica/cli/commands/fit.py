@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bica.cli.app import INTERRUPTED
+from bica.cli.app import INTERRUPTED, saying_on_ctrl_c
 from bica.cli.options import (
     beta_prior,
     flip_rates,
@@ -14,10 +14,12 @@ from bica.cli.options import (
     json_option,
     known_columns,
     level_or_none,
+    note,
     output_option,
     seed_option,
     sets_of_names,
     table_options,
+    waiting,
     words_options,
 )
 from bica.output import check_outputs
@@ -64,7 +66,8 @@ METHOD_NAMES = (
 )
 
 
-def _method_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+def method_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """The methods whose names begin so, for completion."""
     return [name for name in METHOD_NAMES if name.startswith(incomplete)]
 
 
@@ -76,7 +79,7 @@ def _method_names(_: click.Context, __: click.Parameter, incomplete: str) -> lis
     metavar="NAME",
     default="likelihood",
     show_default=True,
-    shell_complete=_method_names,
+    shell_complete=method_names,
     help="How to learn.",
 )
 @click.option(
@@ -176,14 +179,13 @@ def fit(
 
     import numpy as np
 
-    from bica.cli.screens import note, waiting
     from bica.cli.screens.model import give_model
     from bica.methods import method_named
     from bica.pipeline import learn, read
     from bica.progress import ALL_CORES
 
     learner = method_named(method, spelled=SPELLED.__getitem__, n_jobs=n_jobs or ALL_CORES, **given)
-    with waiting("learning the sources"):
+    with saying_on_ctrl_c("stopping, keeping the best so far"), waiting("learning the sources"):
         data = read(table, temporal=temporal, **reading)
         learned = learn(data, learner, np.random.default_rng(seed))
         if n_resamples is not None and "interrupted" not in learned.fit.diagnostics:
@@ -221,7 +223,6 @@ def _named(fit: Fit, output: str | None, names_from: str | None) -> Fit:
     """The fit with the names that the user gave to sources of an earlier model with nearly the same sensors."""
     from pathlib import Path
 
-    from bica.cli.screens import note
     from bica.errors import ModelFileError
     from bica.model.fit import Fit
 
@@ -245,7 +246,6 @@ def _resampled(learned: Learned, learner: Method, n_resamples: int, rng: np.rand
     """The same with the results of a bootstrap in its fit; Ctrl-C keeps the resamples so far."""
     from dataclasses import replace
 
-    from bica.cli.screens import note
     from bica.estimate.bootstrap import bootstrap
 
     again = bootstrap(learner, learned.counts, learned.fit, n_resamples, rng, n_jobs=n_jobs)

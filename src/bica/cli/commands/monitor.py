@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bica.cli.commands.fit import method_names
 from bica.cli.options import (
     force_option,
     json_option,
     names_between_commas,
     output_option,
+    read_model,
     seed_option,
+    waiting,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +51,14 @@ def _channels(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> 
     help="How to choose; best tries all and keeps the best.",
 )
 @click.option("--sniffers", callback=names_between_commas, metavar="A,B,...", help="Only these.  [default: all]")
-@click.option("--method", metavar="NAME", default="likelihood", show_default=True, help="How to learn from tables.")
+@click.option(
+    "--method",
+    metavar="NAME",
+    default="likelihood",
+    show_default=True,
+    shell_complete=method_names,
+    help="How to learn from tables.",
+)
 @click.option(
     "--draws", type=click.IntRange(min=1), metavar="N", default=200, show_default=True, help="Random roundings."
 )
@@ -85,7 +95,6 @@ def monitor(
     import numpy as np
 
     from bica.applications.monitoring.assignment import SOLVERS, assign, relax
-    from bica.cli.screens import waiting
     from bica.cli.screens.results import assignment_csv, show_assignment
     from bica.output import check_outputs, write_output
 
@@ -122,7 +131,6 @@ def _problem(channels: dict[str, str], sniffers: tuple[str, ...] | None, method:
     import numpy as np
 
     from bica.applications.monitoring.problem import MonitoringProblem, heard_share, learn_channels
-    from bica.cli.options import read_model
     from bica.methods import method_named
     from bica.model.or_mixture import OrMixture
 

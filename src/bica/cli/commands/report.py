@@ -10,8 +10,12 @@ import click
 from bica.cli.options import (
     force_option,
     json_option,
+    note,
     output_option,
+    print_json,
+    read_model,
     table_options,
+    waiting,
     words_options,
 )
 
@@ -56,8 +60,6 @@ def report(
     if table is None and (with_rows or times is not None):
         raise click.UsageError("--with-rows and --times are about the rows of TABLE; give it, too.")
 
-    from bica.cli.options import read_model
-    from bica.cli.screens import note, print_json, waiting
     from bica.data.tables import open_table
     from bica.model.fit import Fit
     from bica.output import check_outputs, write_output

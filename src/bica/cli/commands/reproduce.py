@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from bica.cli.app import LazyGroup
-from bica.cli.options import json_option
+from bica.cli.options import json_option, note, print_json, screen_for, waiting
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -69,7 +69,6 @@ RESULTS = "results.jsonl"
 
 def run_in_folder(plan: Sequence[Job], output: str, n_jobs: int | None) -> list[Record]:
     """The records of the plan, of which only what is missing is run; they are also written as a table in the folder."""
-    from bica.cli.screens import waiting
     from bica.compare import run_plan, write_table
 
     folder = _ready(Path(output))
@@ -96,7 +95,6 @@ def _ready(folder: Path) -> Path:
 
 def write_figure(output: str, name: str, chart: Any, text: str) -> None:
     """Write the figure in every format of pictures, and its numbers as text."""
-    from bica.cli.screens import note, waiting
     from bica.output import write_whole
     from bica.report.pictures import FORMATS, save_picture
 
@@ -140,7 +138,6 @@ def topologies(
     Four topologies, five numbers of rows, with and without 10 % of the cells flipped; one row per measure, one
     line per method.
     """
-    from bica.cli.screens import Screen, print_json
     from bica.compare import summarise
     from bica.experiments.evaluation import evaluation_chart, markdown_of_means
     from bica.simulate import TOPOLOGIES, topology
@@ -153,7 +150,7 @@ def topologies(
         return
     largest = max(row["n_samples"] for row in means)
     shown = [row for row in means if row["measure"] == "hamming_distance" and row["n_samples"] == largest]
-    screen = Screen()
+    screen = screen_for()
     screen.print(f"share of wrong cells in the mixing of each topology, from {largest} rows:")
     screen.print(table_of(shown, "network"))
 
@@ -165,7 +162,6 @@ def table(output: str, runs: int | None, quick: bool, methods: str | None, jobs:
 
     The runs are those of `bica reproduce topologies`; in the same folder nothing is run twice.
     """
-    from bica.cli.screens import Screen, print_json
     from bica.experiments.evaluation import markdown_of_times, mean_times, times_chart
 
     times = mean_times(evaluated(output, runs, quick, methods, jobs))
@@ -173,7 +169,7 @@ def table(output: str, runs: int | None, quick: bool, methods: str | None, jobs:
     if as_json:
         print_json({"times": times})
         return
-    screen = Screen()
+    screen = screen_for()
     screen.print("mean CPU seconds of a fit on each topology, averaged over all else:")
     screen.print(table_of(times, "network"))
 
@@ -225,7 +221,6 @@ def monitoring(
     655 users on three channels, 5 to 21 sniffers that watch one channel each: with all users known, with users learned
     from six hours of zeros and ones, and with every sniffer on its busiest channel.
     """
-    from bica.cli.screens import Screen, print_json
     from bica.experiments.campus import N_CAMPUSES, QUICK_CAMPUSES, QUICK_SIZES, SIZES, monitoring_plan
     from bica.experiments.campus_results import campus_chart, markdown_of_monitoring, monitoring_means
 
@@ -236,7 +231,7 @@ def monitoring(
     if as_json:
         print_json({"means": means})
         return
-    screen = Screen()
+    screen = screen_for()
     screen.print("active users monitored on average, and as a share of those with users known:")
     screen.print(_sniffer_table(means))
 
@@ -282,7 +277,6 @@ def spectrum(
     Fields of 500 m x 500 m, 10,000 slots, 0, 2 and 5 % of the reports flipped: errors of the mixing and of the
     activity, against the number of users and of those that can be told apart.
     """
-    from bica.cli.screens import Screen, print_json
     from bica.experiments import spectrum as experiment
     from bica.experiments.spectrum_results import (
         ROWS,
@@ -305,7 +299,7 @@ def spectrum(
     if as_json:
         print_json({"by_users": by_users, "by_distinct": by_distinct})
         return
-    screen = Screen()
+    screen = screen_for()
     screen.print("share of wrong cells in the mixing, by the number of users:")
     screen.print(_user_table([row for row in by_users if row["measure"] == "hamming_distance"]))
 

@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from bica.cli.options import json_option
+from bica.cli.options import json_option, note, print_json
 
 
 @click.command()
@@ -36,7 +36,6 @@ def serve(file: str | None, folder: str, port: int, largest: int, open_browser: 
     """
     import secrets
 
-    from bica.cli.screens import note, print_json
     from bica.errors import MissingExtraError, OutputError
 
     try:

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bica.cli.options import force_option, json_option, output_option, words_options
+from bica.cli.options import (
+    force_option,
+    json_option,
+    note,
+    output_option,
+    print_json,
+    read_model,
+    screen_for,
+    waiting,
+    words_options,
+)
 
 if TYPE_CHECKING:
     from bica.cli.screens.model import Sort
@@ -52,8 +62,6 @@ def show(
     MODEL is a file written by `bica fit` or `bica simulate --truth`; a single dash reads standard input. A screenful is
     shown, the most probable sources first; the last lines say what was left out.
     """
-    from bica.cli.options import read_model
-    from bica.cli.screens import Screen
     from bica.cli.screens.model import TOP, Choice, show_model
     from bica.model.files import document_text
     from bica.output import check_outputs, write_output
@@ -69,14 +77,13 @@ def show(
     if as_json:
         write_output("-", document_text(document), force=False)
     else:
-        show_model(Screen(picture), document, full=full, choice=choice)
+        show_model(screen_for(picture), document, full=full, choice=choice)
 
 
 def _draw(document: ModelDocument, places: list[int], picture: str, force: bool) -> None:
     """Write the picture of the chosen sources; a page of HTML is the report, which needs no package for drawing."""
     from pathlib import Path
 
-    from bica.cli.screens import note, waiting
     from bica.model.fit import Fit
     from bica.output import write_output
     from bica.report.pictures import check_picture, picture_bytes
@@ -126,8 +133,6 @@ def name(
     """
     from dataclasses import replace
 
-    from bica.cli.options import read_model
-    from bica.cli.screens import note, print_json
     from bica.model.files import write_document
     from bica.model.names import renamed
     from bica.output import check_outputs
@@ -171,7 +176,6 @@ def _listed(document: ModelDocument) -> list[dict[str, object]]:
 def _show(document: ModelDocument) -> None:
     from rich.text import Text
 
-    from bica.cli.screens import Screen
     from bica.cli.screens.model import plain_table
     from bica.text import folded, harmless
 
@@ -181,7 +185,7 @@ def _show(document: ModelDocument) -> None:
     for place, (source, identity) in enumerate(zip(document.sources, _ids(document), strict=True), 1):
         sensors = folded([harmless(document.sensors[i]) for i in source.sensors], SENSORS_LISTED)
         table.add_row(f"source{place}", identity, Text(harmless(source.name or "")), Text(sensors))
-    Screen().print(table)
+    screen_for().print(table)
 
 
 ENDINGS = {".graphml": "graphml", ".dot": "dot", ".gv": "dot", ".csv": "csv", ".json": "json"}
@@ -203,7 +207,6 @@ def export(model: str, form: str | None, output: str | None, force: bool) -> Non
     if form is None:
         raise click.UsageError(f"Say which --format to write, or give -o a FILE that ends in {', '.join(ENDINGS)}.")
 
-    from bica.cli.options import read_model
     from bica.model.export import export_text
     from bica.model.files import document_text
     from bica.model.or_mixture import OrMixture

@@ -9,7 +9,16 @@ import click
 import numpy as np
 
 import bica.simulate
-from bica.cli.options import force_option, json_option, output_option, read_model, seed_option
+from bica.cli.options import (
+    force_option,
+    json_option,
+    output_option,
+    print_json,
+    read_model,
+    screen_for,
+    seed_option,
+    waiting,
+)
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 
@@ -139,7 +148,6 @@ def simulate(
     import numpy as np
 
     import bica.simulate
-    from bica.cli.screens import waiting
     from bica.data.writers import check_table_names, table_bytes
     from bica.model.files import document_text
     from bica.output import check_outputs, write_output
@@ -163,13 +171,12 @@ def simulate(
 
 def _show(model: OrMixture, n_samples: int, files: dict[str, str | None], *, as_json: bool) -> None:
     """Print what was made, and where it is."""
-    from bica.cli.screens import Screen, print_json
     from bica.text import harmless
 
     if as_json:
         print_json({"n_samples": n_samples, "n_sensors": model.n_sensors, "n_sources": model.n_sources, **files})
         return
-    screen = Screen("-" if "-" in files.values() else None)
+    screen = screen_for("-" if "-" in files.values() else None)
     screen.print(f"{n_samples} rows of {model.n_sensors} sensors, {model.n_sources} sources behind them")
     for what, path in files.items():
         if path not in (None, "-"):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bica.cli.options import force_option, json_option, names_between_commas, output_option
+from bica.cli.options import force_option, json_option, names_between_commas, output_option, waiting
 
 if TYPE_CHECKING:
     from bica.cli.screens.slots import SlotsSummary
@@ -79,7 +79,6 @@ def slots(events: tuple[str, ...], output: str, force: bool, as_json: bool, **se
     if events.count("-") > 1:
         raise click.UsageError("standard input can be read once only.")
 
-    from bica.cli.screens import waiting
     from bica.cli.screens.slots import show_slots
     from bica.data.slots.store import event_store, microseconds
     from bica.data.writers import check_table_names

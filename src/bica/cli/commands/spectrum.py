@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from bica.cli.app import INTERRUPTED, LazyGroup
-from bica.cli.options import force_option, json_option, output_option, rate, seed_option
+from bica.cli.options import (
+    force_option,
+    json_option,
+    note,
+    output_option,
+    print_json,
+    rate,
+    read_model,
+    screen_for,
+    seed_option,
+    waiting,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -127,7 +138,6 @@ def simulate(
 
     from bica.applications.spectrum import draw_survey, random_field, random_traffic
     from bica.applications.spectrum.survey import field_text
-    from bica.cli.screens import waiting
     from bica.data.writers import check_table_names, table_bytes
     from bica.model.files import document_text
     from bica.output import check_outputs, write_output
@@ -153,7 +163,6 @@ def simulate(
 
 def _show(survey: Survey, files: dict[str, str | None], *, as_json: bool) -> None:
     """Print what was made, and where it is."""
-    from bica.cli.screens import Screen, print_json
     from bica.text import harmless
 
     n_users, n_sources = survey.field.n_users, survey.problem.model.n_sources
@@ -163,7 +172,7 @@ def _show(survey: Survey, files: dict[str, str | None], *, as_json: bool) -> Non
         counts = {"n_users": n_users, "n_heard": n_heard, "n_sources": n_sources, "radius": radius}
         print_json({"n_samples": survey.problem.n_samples, **counts, **files})
         return
-    screen = Screen("-" if "-" in files.values() else None)
+    screen = screen_for("-" if "-" in files.values() else None)
     screen.print(
         f"{survey.problem.n_samples} slots of {len(survey.field.monitors)} monitors; users reach {radius:.0f} m"
     )
@@ -197,7 +206,6 @@ def fit(table: str, output: str | None, noise: float | None, force: bool, as_jso
     transmit for several slots, while errors of the monitors come and go.
     """
     from bica.applications.spectrum import learn_users
-    from bica.cli.screens import note, waiting
     from bica.cli.screens.model import give_model
     from bica.model.noise import Noise
     from bica.output import check_outputs
@@ -249,8 +257,6 @@ def map_users(
     """
     from bica.applications.spectrum.field import PlacedUsers
     from bica.applications.spectrum.survey import read_field
-    from bica.cli.options import read_model
-    from bica.cli.screens import Screen, print_json, waiting
     from bica.model.or_mixture import OrMixture
     from bica.output import check_outputs
 
@@ -264,7 +270,7 @@ def map_users(
     if as_json:
         print_json({"radius": placed.field.propagation.radius, "users": _records(placed)})
         return
-    screen = Screen()
+    screen = screen_for()
     screen.print(f"users are heard within {placed.field.propagation.radius:.0f} m")
     screen.print(_table(placed))
 

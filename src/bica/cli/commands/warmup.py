@@ -2,7 +2,7 @@
 
 import click
 
-from bica.cli.options import json_option
+from bica.cli.options import json_option, print_json, screen_for, waiting
 
 
 @click.command()
@@ -12,7 +12,6 @@ def warmup(as_json: bool) -> None:
 
     For images of containers and nodes of clusters; elsewhere the first fit compiles what it needs.
     """
-    from bica.cli.screens import Screen, print_json, waiting
     from bica.warmup import warmup as warm_up
 
     with waiting("warming up"):
@@ -20,6 +19,6 @@ def warmup(as_json: bool) -> None:
     if as_json:
         print_json({"compiled": done.n_compiled, "ready": done.n_ready})
     elif done.n_compiled:
-        Screen().print(f"{done.n_compiled} kernels compiled; {done.n_ready} are ready")
+        screen_for().print(f"{done.n_compiled} kernels compiled; {done.n_ready} are ready")
     else:
-        Screen().print(f"all {done.n_ready} kernels were ready already")
+        screen_for().print(f"all {done.n_ready} kernels were ready already")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from bica.cli.options import note, read_model
+
 if TYPE_CHECKING:
     from bica.invert.watch import Sight, Watcher
 
@@ -46,8 +48,6 @@ def watch(model: str, rows: str, false_alarms: float, every: int | None, all_row
     if model == "-":
         raise click.UsageError("rows come from standard input; put MODEL in a file.")
 
-    from bica.cli.options import read_model
-    from bica.cli.screens import note
     from bica.invert.watch import Watcher
     from bica.model.fit import Fit
     from bica.text import harmless

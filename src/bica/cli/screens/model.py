@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bica.cli.screens import Screen, note
+from bica.cli.options import note, screen_for
 from bica.errors import SettingError
 from bica.model.files import ModelDocument, Rate, document_text
 from bica.model.identified import (
@@ -81,7 +81,7 @@ def give_model(document: ModelDocument, output: str | None, *, as_json: bool, fo
     if as_json:
         write_output("-", text, force)
     else:
-        show_model(Screen(output), document)
+        show_model(screen_for(output), document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +124,13 @@ class Choice:
 def show_model(screen: Console, document: ModelDocument, *, full: bool = False, choice: Choice | None = None) -> None:
     """Print the sources with their sensors, then the noise, how the model was found and whether it fits."""
     nouns, choice = document.nouns, choice or Choice()
-    sources, sensors = counted_as(len(document.sources), nouns.source), counted_as(len(document.sensors), nouns.sensor)
-    screen.print(Text(f"{sources} behind {sensors}", style="bold"))
     places = choice.places(document)
     shown = places if full else places[: choice.top]
+    table = source_table(document, shown, full=full)
+    sources, sensors = counted_as(len(document.sources), nouns.source), counted_as(len(document.sensors), nouns.sensor)
+    screen.print(Text(f"{sources} behind {sensors}", style="bold"))
     if shown:
-        screen.print(source_table(document, shown, full=full))
+        screen.print(table)
     if len(shown) < len(document.sources):
         screen.print(Text(left_out_words(document, len(shown), len(places))))
     if document.has_lossy_edges:

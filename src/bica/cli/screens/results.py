@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bica.applications.monitoring.assignment import Assignment
-from bica.cli.screens import Screen, print_json
+from bica.cli.options import print_json, screen_for
 from bica.cli.screens.model import number, plain_table, sensor_list
 from bica.metrics.matching import aligned
 from bica.model.or_mixture import OrMixture
@@ -126,7 +126,7 @@ def show_assignment(found: list[Assignment], best: Assignment, output: str | Non
     if as_json:
         print_json(summary(found, best))
         return
-    screen, problem = Screen(output), best.problem
+    screen, problem = screen_for(output), best.problem
     parts = (counted(problem.n_users, "user"), counted(problem.n_channels, "channel"))
     screen.print(Text(f"{' on '.join(parts)}, {counted(problem.n_sniffers, 'sniffer')}", style="bold"))
     screen.print(_sniffer_table(best))

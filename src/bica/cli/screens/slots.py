@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.text import Text
 
-from bica.cli.screens import Screen, print_json
+from bica.cli.options import print_json, screen_for
 from bica.cli.screens.model import plain_table
 from bica.data.slots.store import EventStore, in_words, written
 from bica.data.slots.tables import ONE_TABLE, USED, ClockStep, SlotPlan, TableCounts
@@ -148,7 +148,7 @@ def show_slots(summary: SlotsSummary, output: str, *, as_json: bool) -> None:
     if as_json:
         print_json(summary.as_dict())
         return
-    screen, grid = Screen(output), summary.plan.grid
+    screen, grid = screen_for(output), summary.plan.grid
     slots = f"{counted(grid.n_slots, 'slot')} of {in_words(grid.length)}"
     screen.print(f"{slots} from {summary.start} to {summary.end} ({summary.time_zone})", soft_wrap=True)
     screen.print(_table_of_tables(summary))

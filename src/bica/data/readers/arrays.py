@@ -92,6 +92,7 @@ class SparseTable:
     values: NDArray[Any]  # (n_stored,)
     columns: Columns
     weights: NDArray[np.float64] | None = None
+    labels: tuple[tuple[str, ...], ...] = ()  # the cells of each carried column
 
     @property
     def sensors(self) -> tuple[str, ...]:
@@ -104,7 +105,7 @@ class SparseTable:
         n_rows = len(self.starts) - 1
         for start in range(0, n_rows, step):
             stop = min(start + step, n_rows)
-            yield self._chunk(start, stop)
+            yield replace(self._chunk(start, stop), labels=tuple(texts[start:stop] for texts in self.labels))
 
     def distinct(self) -> Iterator[Chunk]:
         """The rows are in memory already: no need to group them first."""

@@ -2,6 +2,7 @@
 
 # ruff: noqa: S608 - only our own names and quoted paths enter a query
 
+import codecs
 import gzip
 import os
 import re
@@ -64,7 +65,19 @@ def batches_of_query(path: Path, sql: str, n_rows: int) -> Iterator[list[Row]]:
         if rows:
             yield rows
     except duckdb.Error as error:
+        if "utf-8" in str(error).lower():
+            raise DataError(other_encoding(path)) from None
         raise DataError(f"{path} cannot be read: {plain(error)}") from None
+
+
+def other_encoding(path: Path) -> str:
+    """What is wrong with a text that is not UTF-8, and what to do."""
+    with path.open("rb") as file:
+        wide = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    name, why = (
+        ("UTF-16", "it is UTF-16") if wide else ("LATIN1", "some letters are of another encoding, as in Latin-1")
+    )
+    return f"{path} is no UTF-8 text: {why}; save it as UTF-8, as `iconv -f {name} -t UTF-8 FILE > NEW` does"
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from bica.estimate.lossy.surface import LAST_PACE, LossyPoint, LossySurface, Mat
 from bica.estimate.settings import Settings, Varying
 from bica.estimate.whole import FIRST_PROBABILITY, covariance_of
 from bica.kernels.lattice.lossy import NEARLY_NONE, NEARLY_SURE
+from bica.model.identified import identified
 from bica.progress import report
 
 MORE_SOURCES = 2  # than sensors: too many at first find more of the true ones
@@ -198,5 +199,7 @@ def standard_errors(point: LossyPoint) -> tuple[Vector, Matrix, Vector]:
     n_modes, n_sensors = point.reach.shape
     reach = np.full(point.reach.shape, np.nan)
     reach[point.reach > 0] = error[n_modes:-n_sensors]
-    reach[(point.sizes == 2)[:, None] & ~point.fixed_reach] = np.nan
-    return error[:n_modes], reach, error[-n_sensors:]
+    open_ones = ~np.array(identified([np.flatnonzero(row).tolist() for row in point.reach]).sources, dtype=bool)
+    reach[open_ones[:, None] & ~point.fixed_reach] = np.nan
+    probability = np.where(open_ones & (point.sizes != 2) & ~point.fixed_probability, np.nan, error[:n_modes])
+    return probability, reach, error[-n_sensors:]

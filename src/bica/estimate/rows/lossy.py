@@ -246,7 +246,7 @@ RISE = 1.0  # nats that count as a rise: activities are drawn, so the score trem
 AFTER_BIRTHS, AFTER_MOVES, TO_SETTLE = 5, 3, 8  # sweeps
 LENIENT, USUAL, STRICT = 0.5, 0.8, 1.0  # shares of the bar that edges must be worth: new ones grow at first
 BURNT_IN = 4  # sweeps on new rows before the numbers may move
-LAST_SWEEPS, AVERAGED = 10, 20  # sweeps of the refit, and those that are averaged
+LAST_SWEEPS, AVERAGED = 6, 10  # sweeps of the refit, and those that are averaged
 LAST_REACH = 0.9995  # the highest of a lossy edge in the refit
 
 

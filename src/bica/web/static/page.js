@@ -256,12 +256,10 @@
   function actions() {
     const home = place("verdict"), path = `/fit/${identity}`;
     const rows = make("input", { type: "checkbox", id: "with-rows" }), anonymous = make("input", { type: "checkbox", id: "anonymise" });
-    const reportLink = link(`${path}/report.html`, "Report", { class: "button", download: true, id: "get-report" });
-    const choose = () => { reportLink.href = `${path}/report.html?with_rows=${Number(rows.checked)}&anonymise=${Number(anonymous.checked)}`; };
-    rows.addEventListener("change", choose);
-    anonymous.addEventListener("change", choose);
-    home.append(make("div", { class: "actions" }, make("span", { class: "small" }, "Download"), link(`${path}/model.json`, "Model", { class: "button", download: true, id: "get-model" }), reportLink,
-      make("button", { type: "button", id: "activity-job", onclick: () => begin({ kind: "activity", fit: identity }, tell, (job) => (job.state === "done" ? location.assign(`${path}/activity.csv`) : tell(job.error))) }, "Activity"),
+    const made = (kind, file, more = () => ({})) => () => begin({ kind, fit: identity, ...more() }, tell, (job) => (job.state === "done" ? location.assign(`${path}/${file}`) : tell(job.error)));
+    home.append(make("div", { class: "actions" }, make("span", { class: "small" }, "Download"), link(`${path}/model.json`, "Model", { class: "button", download: true, id: "get-model" }),
+      make("button", { type: "button", id: "activity-job", onclick: made("activity", "activity.csv") }, "Activity"),
+      make("button", { type: "button", id: "get-report", onclick: made("report", "report.html", () => ({ with_rows: rows.checked, anonymise: anonymous.checked })) }, "Report"),
       make("label", { class: "tick small" }, rows, "with rows"), make("label", { class: "tick small" }, anonymous, "without names")));
     tell = trouble(home);
     home.append(panel);
@@ -310,7 +308,7 @@
 
   // ---- explanations of one observation ----------------------------------------------------------------------------------
   const TOGGLES = 120; // sensors that are shown at once
-  let toggleHome, answerHome, waiting = 0, asked = 0;
+  let toggleHome, answerHome, waiting = 0, asking = false, changed = false;
   const CELLS = ["off", "on", "not observed"];
   function toggle(i) {
     return make("button", { type: "button", class: "toggle", "data-cell": cells[i], "data-sensor": i, "aria-label": `${sensors[i]}: ${CELLS[cells[i]]}`, title: `${sensors[i]}: ${CELLS[cells[i]]}`, onclick: (event) => {
@@ -327,16 +325,19 @@
     toggleHome.replaceChildren(...order.slice(0, TOGGLES).map(toggle), ...(order.length > TOGGLES ? [make("span", { class: "small" }, `and ${count(order.length - TOGGLES)} more; search for them`)] : []));
   }
   const explainSoon = () => { clearTimeout(waiting); waiting = setTimeout(explain, 150); };
-  async function explain() {
-    const number = ++asked;
+  async function explain() { // one question at a time; the latest state is asked about next
+    if (asking) { changed = true; return; }
+    asking = true;
+    changed = false;
     const on = [], unknown = [];
     cells.forEach((cell, i) => { if (cell === 1) on.push(i); if (cell === 2) unknown.push(i); });
     const slow = setTimeout(() => { place("answer-note").textContent = "Computing …"; }, 400);
     const told = await trying(tell, () => send(`/api/fits/${identity}/explain`, { on, unknown }));
     clearTimeout(slow);
-    if (number !== asked) return;
     place("answer-note").textContent = "";
-    if (told) writeAnswer(told);
+    asking = false;
+    if (changed) explain();
+    else if (told) writeAnswer(told);
   }
   function share(label, p) {
     const bar = make("i");
