@@ -80,7 +80,8 @@ def method_named(name: str, *, spelled: Callable[[str], str] = repr, **settings:
     >>> method_named("findbica", n_sources=2, spelled=lambda name: "--sources")
     Traceback (most recent call last):
     bica.errors.SettingError: method 'findbica' has no setting --sources, which is for 'likelihood', 'mac', \
-'message-passing', 'ormachine', 'asso', 'elbmf', 'noca', 'beta', 'fastica'; leave it out, or choose one of these
+'message-passing', 'ormachine', 'asso', 'elbmf', 'noca', 'beta', 'aspect', 'fastica'; \
+leave it out, or choose one of these
     """
     known = settings_of(name)
     for setting in settings:

@@ -88,7 +88,7 @@ def test_python_dash_m_does_the_same():
 def test_the_shell_completes_commands(run):
     shown = run(env={"_BICA_COMPLETE": "bash_complete", "COMP_WORDS": "bica s", "COMP_CWORD": "1"})
     assert sorted(shown.stdout.split()) == [
-        f"plain,{name}" for name in ("score", "show", "simulate", "slots", "spectrum")
+        f"plain,{name}" for name in ("score", "serve", "show", "simulate", "slots", "spectrum")
     ]
 
 

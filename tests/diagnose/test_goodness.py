@@ -98,7 +98,7 @@ def test_only_complete_rows_are_kept():
 
 def test_slopes_are_derivatives_of_the_log_chance():
     data = PatternCounts.of(MIXTURE.sample(300, np.random.default_rng(0)))
-    slopes, step = _slopes(MIXTURE, data, np.arange(3), noise=True), 1e-6
+    slopes, step = _slopes(MIXTURE, data, np.arange(3), MIXTURE.pattern_probability(), noise=True), 1e-6
     before = MIXTURE.log_probability(data)
     for j in range(3):
         rate = MIXTURE.rate.copy()

@@ -78,7 +78,7 @@ def test_what_is_projected_out_are_the_derivatives_by_probability_and_reach(mode
 def test_slopes_are_derivatives_of_the_log_chance():
     model = lossy_network(5, 3, np.random.default_rng(0))
     data = PatternCounts.of(model.sample(500, np.random.default_rng(1)))
-    found = _slopes(model, data, np.arange(3), noise=False)
+    found = _slopes(model, data, np.arange(3), model.pattern_probability(), noise=False)
     for j in range(3):
         rate = model.rate.copy()
         rate[j] += STEP

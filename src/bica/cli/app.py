@@ -114,7 +114,7 @@ COMMANDS = {
     ),
     "watch": (
         "bica.cli.commands.watch",
-        "Watch rows as they arrive: which sources of MODEL switch, and when the world changed.",
+        "Watch ROWS as they arrive: which sources of MODEL switch on and off, and when the world has changed.",
     ),
     "simulate": ("bica.cli.commands.simulate", "Make a table of zeros and ones whose sources are known."),
     "score": ("bica.cli.commands.compare", "Measure how far MODEL is from TRUTH, another model file."),

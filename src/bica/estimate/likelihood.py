@@ -28,6 +28,7 @@ from bica.estimate.search import BETTER, BY_SLOPE, SourceSearch, Start, add, dro
 from bica.estimate.settings import WORD, Settings, Varying
 from bica.estimate.temporal import Bounds, learn_in_time
 from bica.estimate.whole import Route, WholeTask
+from bica.kernels.bits import all_observed
 from bica.kernels.compiled import A_WIDE_FIT, expect
 from bica.model.fit import Fit
 from bica.model.noise import Noise
@@ -302,7 +303,7 @@ def fit_on_lattice(
     search = task.search(start)
     if not isinstance(settings.noise, Noise):
         try:
-            first = search if start is not None else _with_busy_sensors(task, search)
+            first = search if start is not None else _from_less_noise(task, _with_busy_sensors(task, search))
         except KeyboardInterrupt:
             return task.result(search, FLIPS, interrupted=True)
         return task.learned(first, is_beaten)
@@ -316,9 +317,8 @@ def fit_on_lattice(
 
 
 BUSY = 0.9  # share of the rows from which on a sensor is nearly always on
-BUSY_FLIP_RATE = (
-    0.05  # at which a search with lone sources for such sensors starts; from 0.2 it takes ten times as long
-)
+BUSY_FLIP_RATE = 0.05  # at which a search with lone sources for such sensors starts; 0.2 takes ten times as long
+MUCH_NOISE = 0.25  # a flip rate at which noise may only stand for sources that were not found
 
 
 def _with_busy_sensors(task: WholeTask, search: SourceSearch) -> SourceSearch:
@@ -341,6 +341,42 @@ def _with_busy_sensors(task: WholeTask, search: SourceSearch) -> SourceSearch:
         if not has_splinters(each):  # which tell of other noise or lossy edges, and make each move slow
             each.run()
     return other if other.best.score > search.best.score else search
+
+
+def _from_less_noise(task: WholeTask, search: SourceSearch) -> SourceSearch:
+    """The search; where it leaves much to noise, one that starts from frequent rows, if that leads further.
+
+    A source that is always on, with sensors that err in a third of the rows, can be a trap: its rate has no slope.
+    """
+    search.run(task.route.first_moves)
+    noise = search.best.fit.point.noise
+    if not noise.size or noise.min() < MUCH_NOISE:
+        return search
+    other = task.search(_from_frequent_rows(task))
+    for each in (other, search):
+        each.run()
+    return other if other.best.score > search.best.score else search
+
+
+def _from_frequent_rows(task: WholeTask) -> Start:
+    """The known sources, the most frequent rows as sources that are on as often, and little noise."""
+    start, data = task.start(), task.table.data
+    rows = data.patterns[:, 0].view(np.int64)
+    allowed = ~np.isin(rows, start.sources) & (rows != 0)
+    for together in task.table.forbidden_sets:
+        allowed &= rows & together != together
+    if data.observed is not None:
+        allowed &= (data.observed == all_observed(data.n_sensors)).all(axis=1)
+    places = np.flatnonzero(allowed)
+    places = places[np.argsort(-data.weights[places], kind="stable")][: 2 * data.n_sensors]
+    rate = -np.log1p(-np.minimum(data.weights[places] / data.n_samples, HIGHEST_SHARE))
+    return Start(
+        np.append(start.sources, rows[places]),
+        np.append(start.rate, rate),
+        np.append(start.free, np.ones(places.size, bool)),
+        np.array([BUSY_FLIP_RATE]),
+        start.n_known,
+    )
 
 
 HIGHEST_SHARE = 1 - 1e-6  # of a source to start with: a rate must be finite

@@ -144,7 +144,7 @@ def test_a_line_that_is_no_json_is_an_event_that_cannot_be_read(tmp_path):
         ("events.csv", "", "is empty"),
         ("events.parquet", "no", "is not a whole Parquet file"),
         ("events.npy", "no", "is no event log"),
-        ("events.txt", "no", "unknown kind of name"),
+        ("events.md", "no", "unknown kind of name"),
         ("events.pcap", "no", "is no capture in pcap or pcapng"),
     ],
 )

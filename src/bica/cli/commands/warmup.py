@@ -8,7 +8,7 @@ from bica.cli.options import json_option, print_json, screen_for, waiting
 @click.command()
 @json_option
 def warmup(as_json: bool) -> None:
-    """Compile now what fits, decodes and reports need, once on each machine, so that none has to wait for it.
+    """Compile ahead what fits, decodes and reports need, once on each machine.
 
     For images of containers and nodes of clusters; elsewhere the first fit compiles what it needs.
     """
