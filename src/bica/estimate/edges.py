@@ -27,6 +27,8 @@ from bica.text import counted, folded
 
 NAMED = 6  # sensors of a family that are named
 MOST_SHARED = 2  # unknown rates of noise that all sensors share; where there are more, each sensor has its own
+CLEAR_LEAD = 10.0  # nats: nested sure sources can look like one lossy source, which ends about level with them
+SPLINTERED = 3.0  # sure sources per lossy one: lossy sources fall into four to six splinters, nested ones are two
 LEAST_SENSORS = 3  # that tell a lossy edge from a rare source
 
 
@@ -91,10 +93,14 @@ class LossyRival:
         return self.learn()
 
     def leads(self, search: SourceSearch) -> bool:
-        """Whether a search with sure edges, in the middle of many splinters, is so far behind that it may stop."""
-        if not has_splinters(search):
-            return False
+        """Whether a search with sure edges, in the middle of many splinters, is so far behind that it may stop.
+
+        It has to have several times as many sources by then: nested sure sources look like splinters, too, and lossy
+        edges would need half as many of them, but once the search has ended sure edges win there.
+        """
         point, noise = search.best.fit.point, search.surface.noise
+        if not has_splinters(search) or point.sources.size <= SPLINTERED * self.found.probability.size:
+            return False
         sizes = np.bitwise_count(point.sources.view(np.uint64))
         false_alarms = noise.rates(point.noise)[0] if noise.n_unknown > MOST_SHARED else np.empty(0)
         behind = self._sure_score(point.log_likelihood, sizes, noise.n_unknown, false_alarms)
@@ -104,7 +110,7 @@ class LossyRival:
     def chosen(self, sure: Fit) -> Fit:
         """The better of both fits, with the other's answer among its diagnostics."""
         ahead = self.score() - self.score_of(sure)
-        if self.found.interrupted or ahead <= 0:
+        if self.found.interrupted or ahead <= CLEAR_LEAD:
             return _noted(sure, "sure", self.found.probability.size, self.found.log_likelihood, -ahead)
         so_far = " when the search was given up" if self.has_stopped_the_other else ""
         return _noted(self.fit(), "lossy", sure.model.n_sources, sure.log_likelihood, ahead, so_far)

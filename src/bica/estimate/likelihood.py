@@ -77,7 +77,7 @@ class Likelihood(Settings):
         if edges == "sure" or table.data.n_sensors < LEAST_SENSORS or n_fillings > LOSSY_CELLS:
             return fit_on_lattice(table, self)
         sure = fit_on_lattice(table, self, is_beaten=rival.leads)
-        return rival.chosen(sure) if looks_lossy(sure) else sure
+        return rival.chosen(sure) if rival.has_stopped_the_other or looks_lossy(sure) else sure
 
     def fit_in_order(self, rows: Rows, rng: np.random.Generator) -> Fit:
         """Learn from rows that are consecutive slots: without their order first, then with it.
