@@ -162,7 +162,8 @@ class Likelihood(Settings):
             fit = answer(learned)
             if "interrupted" in fit.diagnostics:
                 return fit
-            if found is None and refutes_sure_edges(table, fit):
+            complete = not self.min_probability  # sensors whose rare sources were left out refute any edges
+            if found is None and complete and refutes_sure_edges(table, fit):
                 found = self._lossy_if_finished(table, rng)
                 if found is None:
                     return replace(fit, converged=False, diagnostics={**fit.diagnostics, "interrupted": True})
