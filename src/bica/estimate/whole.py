@@ -167,7 +167,7 @@ class WholeTask:
 def last_refit(surface: Any, search: SourceSearch, min_probability: float, prior: BetaPrior) -> Refit:
     """The best found, refitted to the last digit, without sources that are rarer than asked for.
 
-    The rarest is dropped first, and the rest refitted after each.
+    All of them go at once: the rest is refitted without them, and a rare source must not rise by what others leave.
     """
     found = search.best.fit
     fit = _to_the_last_digit(surface, found.point, found.free, prior, search.n_known)
@@ -175,7 +175,7 @@ def last_refit(surface: Any, search: SourceSearch, min_probability: float, prior
         probability = np.append(np.full(search.n_known, np.inf), fit.point.probability[search.n_known :])
         if not probability.size or probability.min() >= min_probability:
             return fit
-        kept = np.arange(probability.size) != probability.argmin()
+        kept = probability >= min_probability
         point = surface.at(fit.point.sources[kept], fit.point.rate[kept], fit.point.noise)
         if np.isfinite(point.log_likelihood):
             fit = _to_the_last_digit(surface, point, fit.free[kept], prior, search.n_known)
