@@ -6,9 +6,8 @@ python benchmarks/bench_recovery.py > benchmarks/results/recovery.md
 import numpy as np
 
 from bica import FindBICA, OrMixture, PatternCounts
-from bica.data.examples import example
 from bica.metrics import column_score
-from bica.simulate import random_network
+from bica.simulate import example, random_network
 
 N_SEEDS = 100
 

@@ -10,9 +10,12 @@ from collections import Counter
 from pathlib import Path
 
 from bica.compare import read_records
-from bica.experiments.spectrum import CONTENDERS, FLIP_RATES, N_RUNS, N_USERS
-from bica.experiments.spectrum_results import (
+from bica.experiments.spectrum import (
     BEST_FINDBICA,
+    CONTENDERS,
+    FLIP_RATES,
+    N_RUNS,
+    N_USERS,
     ROWS,
     TITLES,
     markdown_of_users,

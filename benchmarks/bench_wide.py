@@ -16,8 +16,8 @@ import numpy as np
 import scipy.sparse
 
 from bica import BICA, Noise, OrMixture
-from bica.data.examples import example
 from bica.data.patterns import PatternCounts
+from bica.simulate import example
 
 N_SEEDS = int(sys.argv[1]) if len(sys.argv) > 1 else 5
 DATA = Path(os.environ.get("BICA_DATA", Path(__file__).parents[2] / "shared" / "data"))

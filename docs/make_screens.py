@@ -14,13 +14,15 @@ import shlex
 import shutil
 import sys
 import tempfile
-from contextlib import redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
 from click.testing import CliRunner
 
+from bica.cli import options
 from bica.cli.app import app
 from bica.kernels import compiled
 
@@ -44,9 +46,16 @@ def pages() -> list[Path]:
     ]
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what a slow machine says beside the answers: that it compiles, and how far it has come."""
+    with mock.patch.object(compiled, "announce"), mock.patch.object(options, "PAUSE", 3600.0):
+        yield
+
+
 def performed(page: str) -> str:
     """The page with fresh output, block after block in the current folder, which is best an empty one."""
-    with mock.patch.object(compiled, "announce"):
+    with _quiet():
         return BLOCK.sub(_performed_block, page)
 
 
@@ -59,7 +68,7 @@ def performed_section(page: str, number: int) -> str:
     """One section with fresh output, after those steps of earlier sections that make the files it needs."""
     parts = sections(page)
     earlier = [step for part in parts[:number] for step in steps(part)]
-    with mock.patch.object(compiled, "announce"):
+    with _quiet():
         for step in preparation(earlier, steps(parts[number])):
             step.perform()
         return BLOCK.sub(_performed_block, parts[number])

@@ -27,21 +27,21 @@ ROWS = [
     "cli",
 ]
 RANK = {name: rank for rank, row in enumerate(ROWS) for name in row.split()}
-FORWARDS = {  # methods that only forward to a later row, and import it when they are called
+FORWARDS = {  # methods that only forward to a later row, which they import when called; the report by its public face
     ("model/or_mixture.py", "OrMixture.decode", "bica.invert.decode"),
     ("model/or_mixture.py", "OrMixture.posterior", "bica.invert.posterior"),
     ("model/or_mixture.py", "OrMixture.explain", "bica.invert.explain"),
-    ("model/or_mixture.py", "OrMixture._repr_html_", "bica.report.page"),
-    ("model/or_mixture.py", "OrMixture.report", "bica.report.content"),
-    ("model/or_mixture.py", "OrMixture.plot_matrix", "bica.report.figures"),
-    ("model/or_mixture.py", "OrMixture.plot_network", "bica.report.figures"),
-    ("model/or_mixture.py", "OrMixture.plot_patterns", "bica.report.figures"),
-    ("model/or_mixture.py", "OrMixture.plot_activity", "bica.report.figures"),
-    ("model/fit.py", "Fit._repr_html_", "bica.report.page"),
-    ("model/fit.py", "Fit.report", "bica.report.content"),
-    ("invert/explain.py", "Explanations._repr_html_", "bica.report.page"),
-    ("estimate/bootstrap.py", "Bootstrap._repr_html_", "bica.report.page"),
-    ("estimator.py", "BICA.report", "bica.report.content"),
+    ("model/or_mixture.py", "OrMixture._repr_html_", "bica.report"),
+    ("model/or_mixture.py", "OrMixture.report", "bica.report"),
+    ("model/or_mixture.py", "OrMixture.plot_matrix", "bica.report"),
+    ("model/or_mixture.py", "OrMixture.plot_network", "bica.report"),
+    ("model/or_mixture.py", "OrMixture.plot_patterns", "bica.report"),
+    ("model/or_mixture.py", "OrMixture.plot_activity", "bica.report"),
+    ("model/fit.py", "Fit._repr_html_", "bica.report"),
+    ("model/fit.py", "Fit.report", "bica.report"),
+    ("invert/explain.py", "Explanations._repr_html_", "bica.report"),
+    ("estimate/bootstrap.py", "Bootstrap._repr_html_", "bica.report"),
+    ("estimator.py", "BICA.report", "bica.report"),
 }
 TYPES_OF_FORWARDS = {  # what these methods take and return, for type checkers
     ("model/or_mixture.py", "bica.invert"),

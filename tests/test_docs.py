@@ -64,7 +64,7 @@ def test_the_screens_are_real(path, number, request, tmp_path, monkeypatch):
     monkeypatch.setenv("BICA_DATA", str(request.getfixturevalue("shared_data")))
     if missing := missing_table(page):
         pytest.skip(missing)
-    check_same(performed_section(page, number), shown)
+    check_same(printed(performed_section(page, number)), printed(shown))
 
 
 @pytest.mark.parametrize("path", pages(), ids=lambda path: path.stem)
@@ -77,6 +77,7 @@ def test_no_screen_is_lost_between_sections(path):
 
 def printed(text: str) -> str:
     """Without blank ends, and without the digits in which machines may differ."""
+    text = re.sub(r"(less than|some)\s+\d+\s+(seconds|minutes)", "some time", text)  # a forecast tries this machine
     text = re.sub(r"\d\.\d{7,}", lambda number: f"{float(number.group()):.6f}", text)
     return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
 

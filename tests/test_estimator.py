@@ -661,7 +661,7 @@ class TestTemporal:
     def test_the_order_of_rows_drops_lasting_coincidences(self, seed):
         truth = OrMixture(np.eye(5, 3, dtype=bool)[[0, 0, 1, 1, 2]], [0.15, 0.12, 0.1], Noise.flips(0.02))
         rows = simulate(truth, 800, np.random.default_rng(seed), persistence=25).rows
-        alone, together = BICA().fit(rows), BICA(temporal=True).fit(rows)
+        alone, together = BICA().fit(PatternCounts.of(rows)), BICA(temporal=True).fit(rows)
         before, after, true = (
             set(map(tuple, c.tolist())) for c in (alone.components_, together.components_, truth.mixing.T)
         )

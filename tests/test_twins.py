@@ -13,6 +13,7 @@ from bica.report import report_of
 
 COMMAND_ONLY = {  # what belongs to a terminal and to files
     "table": "X, the argument of fit",
+    "engine": "X is a frame of the engine",
     "model": "the object itself",
     "output": "save(path)",
     "force": "save(path, overwrite=True)",

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from bica import Likelihood, PatternCounts
-from bica.data.examples import example
 from bica.data.writers import read_rows
 from bica.report.figures import overview_chart
 from bica.report.pictures import save_picture
+from bica.simulate import example
 
 ROWS_DRAWN = 28
 

@@ -28,6 +28,7 @@ METHODS = {  # imported when first asked for, so that listing the names is quick
     "aspect": "bica.rivals.aspect:AspectBernoulli",
     "quartets": "bica.rivals.quartets:Quartets",
     "xor": "bica.rivals.xor:XorICA",
+    "linear": "bica.rivals.linear:LinearSums",
     "fastica": "bica.rivals.fastica:FastICA",
 }
 COUNTED = (  # probabilities are counted
@@ -43,6 +44,7 @@ COUNTED = (  # probabilities are counted
     "buffet",
     "beta",
     "aspect",
+    "linear",
     "fastica",
 )
 REFERENCES = (  # methods for another model, shown for reference; not expected to find OR mixtures
@@ -52,6 +54,7 @@ REFERENCES = (  # methods for another model, shown for reference; not expected t
     "noca",  # links that fail, each with its own probability
     "quartets",  # links that fail now and then: where they never do, two sources behind four sensors look like one
     "xor",
+    "linear",  # levels that add up in measurements
     "fastica",
 )
 WIDE_ONLY = (  # need several sensors per source: where there are few, noise explains the rows as well
@@ -80,7 +83,7 @@ def method_named(name: str, *, spelled: Callable[[str], str] = repr, **settings:
     >>> method_named("findbica", n_sources=2, spelled=lambda name: "--sources")
     Traceback (most recent call last):
     bica.errors.SettingError: method 'findbica' has no setting --sources, which is for 'likelihood', 'mac', \
-'message-passing', 'ormachine', 'asso', 'elbmf', 'noca', 'beta', 'aspect', 'fastica'; \
+'message-passing', 'ormachine', 'asso', 'elbmf', 'noca', 'beta', 'aspect', 'linear', 'fastica'; \
 leave it out, or choose one of these
     """
     known = settings_of(name)
@@ -100,6 +103,7 @@ DEFAULTS: dict[str, Any] = {  # of the settings that go to whatever method was c
     "prior": None,
     "edges": "auto",
     "n_sources": None,
+    "time_limit": None,
 }
 
 

@@ -46,6 +46,15 @@ def begin_passing(path: Path) -> None:
     _passing.add(path)
 
 
+def passing_path() -> Path:
+    """A new name among the temporary files, for what must not outlive the program."""
+    import tempfile  # here and below: heavy imports wait, so that `bica --help` starts at once
+
+    path = Path(tempfile.gettempdir()) / f"bica-{_new_name()}"
+    begin_passing(path)
+    return path
+
+
 def end_passing(path: Path) -> None:
     """Remove what is left of ``path``, a file or a folder."""
     import shutil
@@ -72,11 +81,9 @@ def temporary_folder() -> Iterator[Path]:
     >>> folder.exists()
     False
     """
-    import shutil  # here and below: heavy imports wait, so that `bica --help` starts at once
-    import tempfile
+    import shutil
 
-    folder = Path(tempfile.gettempdir()) / f"bica-{_new_name()}"
-    begin_passing(folder)
+    folder = passing_path()
     try:
         with _plainly(folder):
             folder.mkdir(0o700)

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Unpack
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Unpack, cast
 
 import numpy as np
 
+from bica.data.chunks import GROUPED_SENSORS
 from bica.data.columns import Binarize, Reading
+from bica.data.observations import TableSums, observations_of
 from bica.data.patterns import PatternCounts
-from bica.data.rows import Rows
+from bica.data.rows import Persistence, Rows, persistence_of
+from bica.data.tables import open_table
 from bica.diagnose.verdicts import Diagnosis
-from bica.errors import DataError, SettingError
+from bica.errors import BicaWarning, DataError, SettingError
 from bica.model.fit import Fit, Method
 from bica.progress import report
 
-Data = PatternCounts | Rows  # counted rows, or rows in order
+Data = PatternCounts | TableSums | Rows  # counted rows, a large table by its sums, or rows in order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learned:
     """The fit to a table, and its diagnosis."""
 
-    counts: PatternCounts
+    counts: PatternCounts | TableSums
     fit: Fit  # sources by falling probability, then by columns; the diagnosis is among its diagnostics
     diagnosis: Diagnosis
 
@@ -42,11 +46,16 @@ def read(
     >>> read([[0, 1], [1, 1], [0, 1]]).weights
     array([2., 1.])
     """
-    if not temporal:
+    if temporal:
+        if sample_weight is not None:
+            raise SettingError("consecutive rows count once each; leave out the weights or the order")
+        return read_in_order(x, sensors=sensors, binarize=binarize, **reading)
+    if isinstance(x, PatternCounts):  # which takes no settings any more
         return PatternCounts.of(x, sensors=sensors, sample_weight=sample_weight, binarize=binarize, **reading)
-    if sample_weight is not None:
-        raise SettingError("consecutive rows count once each; leave out the weights or the order")
-    return read_in_order(x, sensors=sensors, binarize=binarize, **reading)
+    table = open_table(x, sensors=sensors, sample_weight=sample_weight, binarize=binarize, **reading)
+    if len(table.sensors) > GROUPED_SENSORS:
+        return observations_of(table)
+    return PatternCounts.of_distinct(table.distinct(), table.sensors)
 
 
 def read_in_order(
@@ -59,21 +68,57 @@ def read_in_order(
     return rows
 
 
-def learn(data: Data, method: Method, rng: np.random.Generator) -> Learned:
+def order_of(
+    x: Any, *, sensors: Sequence[str] | None = None, binarize: Binarize = None, **reading: Unpack[Reading]
+) -> Persistence | None:
+    """Whether the first rows of a table persist, so that their order matters; None for counts and for a stream."""
+    is_stream = isinstance(x, str) and x == "-"
+    if isinstance(x, PatternCounts | Rows) or is_stream or reading.get("baskets") or reading.get("long"):
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BicaWarning)  # which the user heard when the table was read
+        table = open_table(x, sensors=sensors, binarize=binarize, **reading)
+        first = next(iter(table.chunks()), None)
+    if first is None or first.weights is not None:
+        return None
+    return persistence_of(first.words, first.observed, table.sensors)
+
+
+def learn(data: Data, method: Method, rng: np.random.Generator, order: Persistence | None = None) -> Learned:
     """Learn a model and diagnose it.
 
-    Rows in order are learned in order if the method can (``fit_in_order``), otherwise as counts.
+    Rows in order are learned in order if the method can (``fit_in_order``), otherwise as counts. Where counted rows
+    persist (``order``), such a method learns from them, and is judged, as if there were only so many independent ones.
 
     >>> from bica.methods import method_named
     >>> found = learn(read([[0, 0], [1, 0], [1, 1]] * 40), method_named("likelihood"), np.random.default_rng(0))
     >>> found.fit.model.mixing.astype(int).tolist(), found.diagnosis.verdict
     ([[1, 1], [0, 1]], 'fits')
     """
-    counts = data if isinstance(data, PatternCounts) else data.counts()
-    report(f"learning from {len(counts.weights)} distinct rows", 0, None)
+    if order is not None and isinstance(data, PatternCounts) and hasattr(method, "fit_in_order"):
+        return _learn_from_fewer(data, method, rng, order)
+    counts: PatternCounts | TableSums = data.counts() if isinstance(data, Rows) else data
+    if not getattr(method, "learns_from_sums", False):
+        counts = counts.counts()
+    known = "" if counts.n_distinct is None else " distinct"
+    report(f"learning from {counts.n_distinct or counts.n_samples:.0f}{known} rows", 0, None)
     if isinstance(data, Rows) and hasattr(method, "fit_in_order"):
         fit = method.fit_in_order(data, rng).in_order()
     else:
-        fit = method.fit(counts, rng).in_order()
+        fit = method.fit(cast(PatternCounts, counts), rng).in_order()  # or sums, if it said so
     diagnosis = Diagnosis.of(counts, fit)
     return Learned(counts, diagnosis.added_to(fit), diagnosis)
+
+
+def _learn_from_fewer(counts: PatternCounts, method: Method, rng: np.random.Generator, order: Persistence) -> Learned:
+    """The same from the effective number of rows, so that errors, evidence and tests of fit hold."""
+    fewer = replace(counts, weights=counts.weights / order.stretch)
+    found = learn(fewer, method, rng)
+    height = found.fit.log_likelihood
+    fit = replace(
+        found.fit,
+        n_samples=counts.n_samples,
+        log_likelihood=None if height is None else height * order.stretch,
+        diagnostics={**found.fit.diagnostics, "order": asdict(order)},
+    )
+    return Learned(counts, fit, found.diagnosis)

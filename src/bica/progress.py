@@ -1,15 +1,18 @@
-"""Long work: loops report how far they are, and a listener shows it; the same work on many parts, in threads.
+"""Long work: loops report how far they are, a listener shows it, and a time limit ends it; parts of it in threads.
 
-Kernels run free of the interpreter lock, so that threads use every core.
+A time limit is Ctrl-C by the clock: a report after it raises ``TimeUp``, so whoever keeps the best so far on Ctrl-C
+keeps it then, too. Kernels run free of the interpreter lock, so that threads use every core.
 """
 
 import sys
 import threading
+import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from numbers import Integral
+from numbers import Integral, Real
 from time import monotonic
 from typing import TextIO, TypeVar
 
@@ -37,9 +40,59 @@ def listening(listener: Listener) -> Iterator[None]:
 
 def report(what: str, done: int, total: int | None) -> None:
     """Report to the listener that ``done`` steps are done, of ``total`` where that is known."""
+    go_on()
     listener = _listener.get()
     if listener is not None:
         listener(what, done, total)
+
+
+class TimeUp(KeyboardInterrupt):
+    """The time limit is over."""
+
+
+Clock = Callable[[], float]
+_deadlines: ContextVar[tuple[tuple[Clock, float], ...]] = ContextVar("deadlines", default=())
+
+
+@contextmanager
+def time_limited(seconds: float | None, clock: Clock | None = None) -> Iterator[None]:
+    """End what runs inside after so many seconds, or when a limit around it ends, at its next report.
+
+    The ``clock`` is that on the wall, unless another is given, such as ``time.process_time``.
+
+    >>> with time_limited(0.0):
+    ...     is_time_up()
+    True
+    """
+    clock = clock or monotonic
+    token = _deadlines.set(_deadlines.get() if seconds is None else (*_deadlines.get(), (clock, clock() + seconds)))
+    try:
+        yield
+    finally:
+        _deadlines.reset(token)
+
+
+def is_time_up() -> bool:
+    """Whether a time limit is over."""
+    return any(clock() >= end for clock, end in _deadlines.get())
+
+
+def go_on() -> None:
+    """Raise ``TimeUp`` where a time limit is over; a loop whose steps are not worth a report calls this in each."""
+    if is_time_up():
+        raise TimeUp
+
+
+def checked_time_limit(seconds: float | None) -> float | None:
+    """``seconds`` as they are, or one sentence on what they can be.
+
+    >>> checked_time_limit(-1)
+    Traceback (most recent call last):
+    bica.errors.SettingError: time_limit is -1; it can be a number of seconds above 0, or None for no limit
+    """
+    if seconds is None or (isinstance(seconds, Real) and not isinstance(seconds, bool) and seconds > 0):
+        return seconds
+    raise SettingError(f"time_limit is {seconds!r}; it can be a number of seconds above 0, or None for no limit")
 
 
 def report_anywhere(what: str, done: int, total: int | None) -> bool:
@@ -153,13 +206,18 @@ def n_threads(n_jobs: int | None) -> int:
         return int(n_jobs)
     from joblib import effective_n_jobs  # takes a while to load, and is seldom needed
 
-    return int(effective_n_jobs(n_jobs))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # on a worker of Dask, that it is one thread
+        return int(effective_n_jobs(n_jobs))
 
 
-def in_threads(task: Callable[[Part], Result], parts: Sequence[Part], n_jobs: int | None = None) -> Iterator[Result]:
+def in_threads(
+    task: Callable[[Part], Result], parts: Sequence[Part], n_jobs: int | None = None, ahead: int = 1000
+) -> Iterator[Result]:
     """``task`` of every part, in order, so that the number of threads changes nothing but the time.
 
-    Ctrl-C waits only for the parts that have begun.
+    Ctrl-C waits only for the parts that have begun. A time limit is that of every thread. At most ``ahead`` results per
+    thread wait in memory.
 
     >>> list(in_threads(len, ["a", "bc"], n_jobs=2))
     [1, 2]
@@ -168,13 +226,19 @@ def in_threads(task: Callable[[Part], Result], parts: Sequence[Part], n_jobs: in
     if n_workers < 2:
         yield from map(task, parts)
         return
-    pool = ThreadPoolExecutor(n_workers, initializer=_become_worker)
+    pool = ThreadPoolExecutor(n_workers, initializer=_become_worker, initargs=(_deadlines.get(),))
     try:
-        for future in [pool.submit(task, part) for part in parts]:
-            yield future.result()
+        begun: deque[Future[Result]] = deque()
+        for part in parts:
+            begun.append(pool.submit(task, part))
+            if len(begun) > ahead * n_workers:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _become_worker() -> None:
+def _become_worker(deadlines: tuple[tuple[Clock, float], ...]) -> None:
     _here.is_worker = True
+    _deadlines.set(deadlines)

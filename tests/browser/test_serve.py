@@ -344,3 +344,17 @@ def test_it_is_accessible(window, served, table_file, what, dark):
     page.evaluate(axe.AXE_FILE_PATH.read_text())
     found = page.evaluate("axe.run()")["violations"]
     assert [(rule["id"], rule["help"], [node["target"] for node in rule["nodes"]][:3]) for rule in found] == []
+
+
+def test_a_file_that_is_dragged_and_dropped_is_read_like_a_chosen_one(window, table_file):
+    page = window()
+    dropped = page.evaluate_handle(
+        """text => { const t = new DataTransfer(); t.items.add(new File([text], "dropped.csv")); return t; }""",
+        table_file.read_text(),
+    )
+    page.dispatch_event(".drop", "dragover", {"dataTransfer": dropped})
+    assert page.locator(".drop.over").count() == 1
+    page.dispatch_event(".drop", "drop", {"dataTransfer": dropped})
+    page.wait_for_selector("#learn-now", timeout=PATIENCE)
+    assert page.inner_text("#headline") == "dropped.csv"
+    assert "1,500 rows of 5 sensors" in page.inner_text(".lead.intro")

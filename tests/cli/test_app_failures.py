@@ -66,6 +66,13 @@ def test_an_interrupt_is_130(capsys):
     assert "interrupted" in capsys.readouterr().err
 
 
+def test_an_interrupt_that_python_wraps_while_it_imports_is_one_all_the_same(capsys):
+    wrapped = RuntimeError("Error calling __set_name__ on 'abstractmethod' instance")
+    wrapped.__cause__ = KeyboardInterrupt()
+    assert leave(wrapped) == 130
+    assert capsys.readouterr().err == "bica: interrupted; no file was left half-written\n"
+
+
 def test_a_sentence_stays_one_line_whatever_it_quotes(capsys):
     leave(errors.DataError("column 'a\n\x1b[31m' is strange"))
     assert capsys.readouterr().err == "bica: column 'a\\n\\x1b[31m' is strange\n"
@@ -232,3 +239,35 @@ class TestClosedStreams:
 
 def closed(words):
     return subprocess.run(f"{sys.executable} -m bica {words}", shell=True, capture_output=True, text=True, timeout=60)
+
+
+REFUSED = """
+import sys
+from pathlib import Path
+from click.testing import CliRunner
+from bica.cli.app import app
+
+folder = Path(sys.argv[1])
+for name in ("good.json", "good.csv", "good.html", "good.graphml", "good.parquet"):
+    (folder / name).write_text("kept")
+for words in (
+    "fit t.csv -o good.json",
+    "decode m.json t.csv -o good.csv",
+    "report m.json -o good.html",
+    "simulate -o good.csv",
+    "export m.json -o good.graphml",
+    "count t.csv -o good.parquet",
+    "spectrum simulate -o good.csv",
+    "spectrum fit t.csv -o good.json",
+):
+    words = [str(folder / word) if "." in word else word for word in words.split()]
+    done = CliRunner().invoke(app, words, prog_name="bica")
+    assert "exists already" in done.output, (words, done.output)
+    loaded = {"numpy", "numba", "sklearn", "duckdb", "rich"} & sys.modules.keys()
+    assert not loaded, (words, loaded)
+"""
+
+
+def test_a_file_that_exists_is_refused_before_anything_heavy_is_loaded(tmp_path):
+    done = subprocess.run([sys.executable, "-c", REFUSED, str(tmp_path)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

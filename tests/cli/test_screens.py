@@ -9,7 +9,7 @@ import pytest
 from bica.cli import options as module
 from bica.cli.options import waiting
 from bica.kernels import compiled
-from bica.progress import WAIT, in_threads, tracked
+from bica.progress import WAIT, in_threads, report, tracked
 
 
 class Stream(io.StringIO):
@@ -67,6 +67,27 @@ def test_a_file_gets_no_bar(stream_of):
     with waiting("learning"):
         list(tracked(range(4), "sensors", 4))
     assert stream.getvalue() == ""
+
+
+def test_without_a_terminal_lines_come_while_the_work_goes_on(stream_of, monkeypatch):
+    stream = stream_of(terminal=False, patience=0.0)
+    monkeypatch.setattr(module, "PAUSE", 0.01)
+    with waiting("learning"):
+        report("adding sources; score -12.5, sources", 4, None)
+        stream.wait_for("learning: adding sources; score -12.5, sources: 4 (0 s)\n")
+        report("blocks", 3, 9)
+        stream.wait_for("learning: blocks, 3 of 9 (")
+    length = len(stream.getvalue())
+    time.sleep(0.05)
+    assert len(stream.getvalue()) == length
+
+
+def test_no_bar_stands_at_its_end_while_work_goes_on(stream_of):
+    stream = stream_of(terminal=True, patience=0.0)
+    with waiting("learning"):
+        list(tracked(range(4), "sensors", 4))
+        stream.wait_for("sensors, 4 of 4")
+    assert "100%" not in stream.getvalue()
 
 
 def test_the_cursor_is_back_after_an_interrupt(stream_of):

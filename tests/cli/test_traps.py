@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import threading
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,9 @@ import pandas as pd
 import pytest
 
 from bica import OrMixture, PatternCounts
-from bica.cli.app import _end_without_unwinding, saying_on_ctrl_c
+from bica.cli.app import _end_without_unwinding
+from bica.cli.options import waiting
+from tests.data.containers import workbook
 
 MODEL = OrMixture([[1, 0], [1, 0], [0, 1]], [0.3, 0.4], sensors=["door", "hall", "yard"])
 N_ROWS = 300
@@ -128,37 +129,6 @@ class TestTimes:
         assert shown.stdout == "time,door\n2024-05-13T00:00:00+09:00,1\n"
 
 
-def workbook(path, rows):
-    """A workbook with one sheet, written by hand: numbers as they are, text inline."""
-
-    def cell(value):
-        if isinstance(value, str):
-            return f'<c t="inlineStr"><is><t>{value}</t></is></c>'
-        return "<c/>" if value is None else f"<c><v>{value}</v></c>"
-
-    lines = "".join(f"<row>{''.join(map(cell, row))}</row>" for row in rows)
-    main, office = "http://schemas.openxmlformats.org/spreadsheetml/2006/main", "http://schemas.openxmlformats.org"
-    links = f"{office}/package/2006/relationships"
-    kinds = f"{office}/officeDocument/2006/relationships"
-    types = "application/vnd.openxmlformats-officedocument.spreadsheetml"
-    files = {
-        "[Content_Types].xml": f'<Types xmlns="{office}/package/2006/content-types">'
-        '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
-        f'<Override PartName="/xl/workbook.xml" ContentType="{types}.sheet.main+xml"/>'
-        f'<Override PartName="/xl/worksheets/sheet1.xml" ContentType="{types}.worksheet+xml"/></Types>',
-        "_rels/.rels": f'<Relationships xmlns="{links}"><Relationship Id="r1" Type="{kinds}/officeDocument" '
-        'Target="xl/workbook.xml"/></Relationships>',
-        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{kinds}"><sheets>'
-        '<sheet name="one" sheetId="1" r:id="r1"/></sheets></workbook>',
-        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{links}"><Relationship Id="r1" Type="{kinds}/worksheet" '
-        'Target="worksheets/sheet1.xml"/></Relationships>',
-        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{lines}</sheetData></worksheet>',
-    }
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-
-
 class TestShapes:
     EXPECTED = PatternCounts.of(FRAME)
 
@@ -244,6 +214,6 @@ def test_ctrl_c_is_answered_at_once(capfd):
     reading, writing = os.pipe()
     os.write(writing, bytes([signal.SIGINT]))
     os.close(writing)
-    with saying_on_ctrl_c("stopping, keeping the best so far"):
+    with waiting("learning", on_ctrl_c="stopping, keeping the best so far"):
         _end_without_unwinding(reading, [signal.SIGTERM], threading.Event())
     assert capfd.readouterr().err == "\nstopping, keeping the best so far\n"

@@ -6,7 +6,7 @@ import pytest
 from bica import Noise, OrMixture, PatternCounts
 from bica.compare import Match, OwnTable, Setting, SimulatedRows, matches, run_plan, standings
 from bica.compare.contest import OTHER_MIXTURES, SCORES, WITHOUT_TRUTH, held_out_likelihood
-from bica.compare.plan_files import read_plan
+from bica.compare.run import read_plan
 from bica.compare.summary import paired_difference
 from bica.compare.task import network_named
 from bica.data.writers import csv_bytes
@@ -164,3 +164,9 @@ class TestPlanFiles:
         path.write_text(text)
         with pytest.raises(DataError, match=sentence):
             read_plan(path)
+
+
+def test_a_method_that_takes_too_long_is_given_up(table):
+    record = Match(contender="buffet", problem=own(table), seed=0, time_limit=0.01).perform()
+    assert record["failure"] == "it took more than 0.01 s of CPU time"
+    assert record["f1"] is None

@@ -86,6 +86,20 @@ def test_the_order_of_rows_and_their_weights_are_no_matter(name, rows, data):
         assert twice.fit.model == first.fit.model
 
 
+@EVERY
+@FEW
+@given(rows=tables())
+def test_the_names_of_columns_are_no_matter(name, rows):
+    names = [f"z{len(rows[0]) - i} \u00e9" for i in range(len(rows[0]))]  # in another order, too
+    first, second = learned(name, rows), learned(name, rows, names)
+    assert (first is None) == (second is None)
+    if first is not None:
+        assert second.fit.model.sensors == tuple(names)
+        assert sources(first) == sources(second)
+        assert first.fit.model.probability.tolist() == second.fit.model.probability.tolist()
+        assert first.diagnosis.verdict == second.diagnosis.verdict
+
+
 @pytest.mark.parametrize("name", ["likelihood", "findbica"])
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(rows=tables(2), data=st.data())

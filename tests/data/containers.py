@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import zipfile
 
 import duckdb
 import numpy as np
@@ -111,6 +112,37 @@ def csv_zst_file(rows, names, folder):
     plain = csv_text(rows, names).encode()
     (folder / "table.csv.zst").write_bytes(zst(plain))
     return folder / "table.csv.zst"
+
+
+def workbook(path, rows):
+    """A workbook with one sheet, written by hand: numbers as they are, text inline."""
+
+    def cell(value):
+        if isinstance(value, str):
+            return f'<c t="inlineStr"><is><t>{value}</t></is></c>'
+        return "<c/>" if value is None else f"<c><v>{value}</v></c>"
+
+    lines = "".join(f"<row>{''.join(map(cell, row))}</row>" for row in rows)
+    main, office = "http://schemas.openxmlformats.org/spreadsheetml/2006/main", "http://schemas.openxmlformats.org"
+    links = f"{office}/package/2006/relationships"
+    kinds = f"{office}/officeDocument/2006/relationships"
+    types = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    files = {
+        "[Content_Types].xml": f'<Types xmlns="{office}/package/2006/content-types">'
+        '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        f'<Override PartName="/xl/workbook.xml" ContentType="{types}.sheet.main+xml"/>'
+        f'<Override PartName="/xl/worksheets/sheet1.xml" ContentType="{types}.worksheet+xml"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{links}"><Relationship Id="r1" Type="{kinds}/officeDocument" '
+        'Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{kinds}"><sheets>'
+        '<sheet name="one" sheetId="1" r:id="r1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{links}"><Relationship Id="r1" Type="{kinds}/worksheet" '
+        'Target="worksheets/sheet1.xml"/></Relationships>',
+        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{lines}</sheetData></worksheet>',
+    }
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
 
 
 def zst(plain):

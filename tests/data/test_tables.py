@@ -189,8 +189,8 @@ class TestMatrices:
         path.write_bytes(path.read_bytes()[:-400])
         refused(path, f"{name} cannot be read as {name[1:]}")
 
-    def test_an_archive_of_arrays_is_no_sparse_matrix(self, tmp_path):
-        np.savez(tmp_path / "a.npz", x=np.eye(2))
+    def test_an_archive_of_several_arrays_is_no_table(self, tmp_path):
+        np.savez(tmp_path / "a.npz", x=np.eye(2), y=np.eye(2))
         refused(tmp_path / "a.npz", "a.npz cannot be read as .npz")
 
     def test_a_dense_matrix_market_file_is_read(self, tmp_path):

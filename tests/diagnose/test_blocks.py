@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from bica.data.pairs import ColumnBits
 from bica.data.patterns import PatternCounts
 from bica.diagnose.blocks import (
     LEVEL,
@@ -14,7 +13,6 @@ from bica.diagnose.blocks import (
     OddSet,
     _Block,
     _chernoff,
-    _complete_histogram,
     _x2_tail,
     block_tests,
     blocks_of,
@@ -54,7 +52,7 @@ class TestTheBlocks:
 
     def test_only_rows_observed_in_the_whole_block_count(self):
         data = PatternCounts.of(np.ma.masked_invalid([[1, 1, np.nan], [1, np.nan, 0], [1, 0, 0], [1, 0, np.nan]]))
-        assert _complete_histogram(ColumnBits.of(data), np.array([0, 1])).tolist() == [0, 2, 0, 1]
+        assert data.histogram_of(np.array([0, 1])).tolist() == [0, 2, 0, 1]
 
 
 @given(models(min_sensors=1), st.data())

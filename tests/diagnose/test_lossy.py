@@ -9,6 +9,7 @@ from bica.diagnose.blocks import LEVEL, _Block
 from bica.diagnose.goodness import QuietRows, Splinters, _slopes, both_on
 from bica.diagnose.table import Watched
 from bica.diagnose.verdicts import Diagnosis
+from bica.estimate.likelihood import Likelihood
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -130,3 +131,29 @@ class TestWrongModels:
         activity = truth.draw_activity(6000, rng)
         activity[:, 1::2] &= ~activity[:, ::2]
         assert self.verdict(truth, truth.draw_rows(activity, rng)).verdict == "misfit"
+
+
+class TestSureEdgesThatWereAskedFor:
+    """Rates of each sensor can hide that edges fail, so both kinds of edges are compared."""
+
+    @staticmethod
+    def diagnosis(model, edges):
+        data = PatternCounts.of(model.sample(4000, np.random.default_rng(5)))
+        return Diagnosis.of(data, Likelihood(edges=edges).fit(data, np.random.default_rng(0)))
+
+    def test_they_are_in_doubt_where_edges_that_fail_are_clearly_better(self):
+        network = OrMixture([[1, 0], [1, 0], [1, 1], [1, 1], [0, 1], [0, 1]], [0.2, 0.15])
+        model = with_lossy_edges(network, (0.5, 0.95), rng=np.random.default_rng(2))
+        asked, left_open = self.diagnosis(model, "sure"), self.diagnosis(model, "auto")
+        assert asked.verdict in ("doubtful", "misfit")
+        assert asked.fit.lead_of_lossy > 10
+        assert any("edges that fail at times explain the rows better" in reason for reason in asked.reasons)
+        assert any("--edges lossy" in step for step in asked.next_steps())
+        assert left_open.verdict == "fits"
+
+    def test_they_are_not_where_misses_belong_to_the_sensors(self):
+        noise = Noise(0.02, [0.3, 0.0, 0.2, 0.1, 0.0, 0.25])
+        model = OrMixture([[1, 0], [1, 0], [1, 1], [1, 1], [0, 1], [0, 1]], [0.2, 0.15], noise)
+        asked = self.diagnosis(model, "sure")
+        assert asked.fit.lead_of_lossy <= 10
+        assert asked.verdict == "fits"

@@ -6,7 +6,6 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from bica.data.examples import example
 from bica.data.patterns import PatternCounts
 from bica.diagnose.table import TableCheck, hints, stretch_of
 from bica.diagnose.verdicts import Diagnosis
@@ -15,7 +14,7 @@ from bica.estimate.likelihood import Likelihood
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
-from bica.simulate import markov_activity, random_network
+from bica.simulate import example, markov_activity, random_network
 
 
 def judged(rows, method=None, **more):
@@ -146,14 +145,14 @@ class TestTheFit:
         assert "12 rows would hardly show" in diagnosis.reasons[-1]
 
     def test_too_few_rows_are_a_verdict_of_their_own(self):
-        few = judged(self.TRUTH.with_noise(Noise.flips(0.05)).sample(60, np.random.default_rng(2)))
+        few = judged(self.TRUTH.with_noise(Noise.flips(0.05)).sample(25, np.random.default_rng(3)))
         assert few.verdict == "too few rows"
         assert few.sentences()[0] == "too few rows: so few could not contradict a wrong model either"
         (reason,) = few.reasons
         assert reason.startswith(
-            "60 rows would hardly show that a source which is on in 20 % of the rows was overlooked"
+            "25 rows would hardly show that a source which is on in 20 % of the rows was overlooked"
         )
-        assert few.fit.rows_needed > 60
+        assert few.fit.rows_needed > 25
         enough = judged(self.TRUTH.with_noise(Noise.flips(0.05)).sample(4000, np.random.default_rng(2)))
         assert (enough.verdict, enough.reasons) == ("fits", ())
 
@@ -238,6 +237,7 @@ class TestNextSteps:
         busy = PatternCounts.of(rows[rows.any(axis=1)])
         steps = Diagnosis.of(busy, Fit(model)).next_steps()
         assert any("add the rows in which nothing was on" in step for step in steps)
+        assert any("rows in which nothing was on were left out" in step for step in Diagnosis.of(busy).next_steps())
 
     def test_edges_that_fail_are_to_be_learned_as_such(self):
         subsets = np.array([[s >> i & 1 for s in range(1, 16)] for i in range(4)])
@@ -265,7 +265,7 @@ class TestNothingToLearn:
     @pytest.mark.parametrize("p", [0.05, 0.5, 0.7])
     def test_independent_columns_hardly_ever_fit(self, p):
         """That a pair depends on each other is tested at 0.3 % for all pairs; four standard errors above that."""
-        rng, n_tables = np.random.default_rng(int(100 * p)), 60
+        rng, n_tables = np.random.default_rng(int(100 * p)), 30
         verdicts = [judged(rng.random((400, 5)) < p).verdict for _ in range(n_tables)]
         assert verdicts.count("fits") <= 0.003 * n_tables + 4 * np.sqrt(0.003 * n_tables)
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from bica.data.examples import example
 from bica.data.patterns import PatternCounts
 from bica.diagnose.verdicts import Diagnosis
 from bica.estimate.likelihood import Likelihood
+from bica.simulate import example
 
 
 @pytest.mark.parametrize("name", ["abilene", "geant2009"])

@@ -20,12 +20,10 @@ DATA = drawn(chain(Noise.flips(0.05)), 2000)
 
 
 def interrupted(after, **settings):
-    """A fit in which Ctrl-C is pressed after so many reports."""
-    heard = []
+    """A fit in which Ctrl-C is pressed at the first report of so many sources."""
 
-    def listener(*told):
-        heard.append(told)
-        if len(heard) >= after:
+    def listener(what, done, _):
+        if what.endswith("sources") and done >= after:
             raise KeyboardInterrupt
 
     with listening(listener), pytest.warns(BicaWarning, match="interrupted: this is the best model so far"):
@@ -62,12 +60,11 @@ def test_it_fits_its_own_noise_and_its_file(noise, tmp_path):
 
 def test_bica_keeps_it_too():
     def listener(what, *_):
-        if what == "sources":
+        if what.endswith("sources"):
             raise KeyboardInterrupt
 
     with listening(listener), pytest.warns(BicaWarning, match="interrupted"):
         found = BICA().fit(DATA)
-    assert found.n_sources_ >= 1
     assert not found.fit_.converged
     assert found.fit(DATA).fit_.converged
 

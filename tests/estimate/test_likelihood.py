@@ -10,6 +10,7 @@ from bica.estimate.likelihood import Likelihood
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
+from bica.simulate import random_network
 
 CHAIN = np.array([[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 1], [0, 0, 0, 0, 1]])
 CHANCES = np.array([0.3, 0.25, 0.2, 0.15, 0.1])
@@ -181,10 +182,18 @@ class TestLimits:
     )
     def test_more_sensors_than_are_learned_at_once_are_learned_from_blocks(self, n_sensors, settings, way, monkeypatch):
         """A prior is for the lattice alone."""
-        monkeypatch.setattr(likelihood, "fit_on_lattice", lambda *_: Fit(chain(), method="lattice"))
+        monkeypatch.setattr(likelihood, "fit_on_lattice", lambda *_, **__: Fit(chain(), method="lattice"))
         rows = np.column_stack([np.eye(n_sensors + 1, n_sensors), np.ones((n_sensors + 1, 2))])  # two do not vary
         found = learned(PatternCounts.of(rows), **settings)
         assert found.method == ("lattice" if way == "lattice" else "likelihood")
+
+    def test_seventeen_crowded_sensors_are_found(self):
+        """Blocks contradict each other, and the rows have too many hidden states for lists of them."""
+        rng = np.random.default_rng(3)
+        truth = random_network(17, 12, column_weight=(2, 5), probability=(0.1, 0.4), noise=Noise.flips(0.05), rng=rng)
+        fit = learned(PatternCounts.of(truth.sample(4000, rng)))
+        assert columns(fit.model) == columns(truth)
+        assert fit.converged
 
     @pytest.mark.parametrize(
         ("n_sensors", "limit", "settings"), [(21, 20, {"prior": (2, 5)}), (65, 64, {"noise": "per-sensor"})], ids=str

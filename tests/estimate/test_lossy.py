@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from bica import BICA
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning, SettingError
-from bica.estimate.lattice import Cells
-from bica.estimate.likelihood import Likelihood, looks_lossy
+from bica.estimate.edges import LossyFit, LossyRival
+from bica.estimate.lattice import Cells, NoiseShape
+from bica.estimate.likelihood import Likelihood
 from bica.estimate.lossy.families import expected_surface, families_of, with_families
 from bica.estimate.lossy.learn import fit_of, lossy_task
 from bica.estimate.lossy.surface import LAST_PACE, LossyPoint, LossySurface, pinned, with_sure_pairs
@@ -202,12 +203,30 @@ def test_auto_leaves_tables_with_sure_edges_as_they_are(flip_rate):
     truth = OrMixture(nested, [0.2, 0.1, 0.15, 0.3], Noise.flips(flip_rate))
     data = PatternCounts.of(truth.sample(2000, np.random.default_rng(4)))
     sure, auto = learned(data, edges="sure"), learned(data, edges="auto")
-    assert looks_lossy(sure)  # so both were fitted
     assert auto.model == sure.model
     assert auto.log_likelihood == sure.log_likelihood
     assert np.array_equal(auto.probability_error, sure.probability_error)
     assert auto.diagnostics["edges"] == "sure"
     assert auto.diagnostics["other_edges"]["sentence"].startswith("with lossy edges: ")
+
+
+def test_sure_sources_inside_each_other_are_one_lossy_source_and_begin_a_search_as_what_they_are():
+    together = np.array([[1, 1, 1], [1, 1, 1], [1, 1, 0], [1, 0, 0], [0, 0, 0]], dtype=bool)
+    chances = np.array([0.1, 0.2, 0.05])
+    truth = OrMixture(together, chances, Noise.flips(0.02))
+    data = PatternCounts.of(truth.sample(20_000, np.random.default_rng(2)))
+    on, first_two = 1 - np.prod(1 - chances), 1 - np.prod(1 - chances[:2])
+    reach = np.array([[1, 1, first_two / on, chances[0] / on, 0]]).T
+    found = LossyFit(reach > 0, np.array([on]), reach, *[None] * 3, *[np.empty(0)] * 3)
+    start = LossyRival(Varying.of(data, (), ()), lambda: found, lambda it: it).start(NoiseShape.shared_flips(5, 1e-6))
+    assert sorted(start.sources.tolist()) == [0b11, 0b111, 0b1111]
+    assert np.isclose(1 - np.exp(-start.rate), [chances[2] * (1 - first_two), first_two - chances[0], chances[0]]).all()
+
+
+def test_a_search_whose_sources_cost_more_than_lossy_ones_is_given_up():
+    auto = learned(edges="auto")
+    assert auto.model.has_lossy_edges
+    assert "when the search was given up" in auto.diagnostics["other_edges"]["sentence"]
 
 
 @pytest.mark.parametrize("settings", [{"noise": Noise.flips(0.02)}, {"noise": "estimate"}, {"prior": (1.0, 2.0)}])

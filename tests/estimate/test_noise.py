@@ -6,10 +6,19 @@ from scipy.integrate import quad
 
 from bica import Likelihood
 from bica.data.patterns import PatternCounts
+from bica.diagnose.verdicts import Diagnosis
 from bica.estimate.lattice import Surface
-from bica.estimate.likelihood import lattice_task
-from bica.estimate.noise import TYPICAL_ERROR, has_splinters, log_evidence, own_rates, promised
+from bica.estimate.likelihood import _with_noise_alone, lattice_task
+from bica.estimate.noise import (
+    TYPICAL_ERROR,
+    has_splinters,
+    log_evidence,
+    own_rates,
+    promised,
+    rate_of_noise_alone,
+)
 from bica.estimate.settings import Settings, Varying
+from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from bica.simulate import random_network
@@ -89,8 +98,13 @@ def test_where_one_flip_rate_is_right_nothing_changes(seed, flip_rate):
     truth = random_network(10, 10, rng=rng, noise=Noise.flips(flip_rate))
     rows = truth.sample(1000, rng)
     plain = learned(rows, noise="estimate")
-    assert learned(rows, edges="sure").document() == plain.document()
-    assert learned(rows).model == plain.model
+    sure, auto = learned(rows, edges="sure"), learned(rows)
+    assert columns(sure.model) == columns(plain.model)
+    assert np.allclose(
+        sure.model.probability, plain.model.probability, rtol=0, atol=1e-6
+    )  # another way to the same top
+    assert auto.model == sure.model
+    assert auto.log_likelihood == sure.log_likelihood
 
 
 def search_of(rows):
@@ -151,3 +165,38 @@ def test_the_slope_promises_nothing_where_one_rate_is_right_and_much_where_it_is
         promise.append(promised(search, with_own_rates(search)))
     assert promise[0] < 20  # half a chi-squared of 15 degrees: 7.5 on average, 18 in one of a thousand
     assert promise[1] > 50
+
+
+def test_the_rate_of_noise_alone_allows_for_sensors_left_out_because_they_never_vary():
+    inside = 0
+    for seed in range(40):
+        rows = np.random.default_rng([17, seed]).random((10, 2000)) < 0.102
+        varies = rows.any(axis=0) & ~rows.all(axis=0)
+        rate, error = rate_of_noise_alone(rows[:, varies].sum(axis=0).astype(float), np.full(varies.sum(), 10.0))
+        inside += abs(rate - 0.102) <= 1.96 * error
+    assert inside >= 34  # of 40 at 95 %: fewer happens in 1 of 700 cases
+
+
+def test_with_many_rows_it_is_the_share_of_ones():
+    ones = np.array([48.0, 52.0, 60.0])
+    rate, error = rate_of_noise_alone(ones, np.full(3, 1000.0))
+    assert rate == pytest.approx(160 / 3000, rel=1e-4)
+    assert error == pytest.approx(np.sqrt(rate * (1 - rate) / 3000), rel=1e-2)
+
+
+def test_a_wide_fit_without_sources_has_the_rate_its_noise_was_drawn_with():
+    rows = np.random.default_rng(3).random((10, 3000)) < 0.102
+    table = Varying.of(PatternCounts.of(rows), (), ())
+    noise = {"estimated": True, "flip_rate": 0.155, "error": 0.001, "interval": [0.153, 0.157]}
+    nothing = Fit(OrMixture(np.zeros((3000, 0)), [], Noise.flips(0.155)), diagnostics={"noise": noise})
+    fit = _with_noise_alone(nothing, table)
+    low, high = fit.diagnostics["noise"]["interval"]
+    assert low <= 0.102 <= high
+    assert fit.model.noise == Noise.flips(fit.diagnostics["noise"]["flip_rate"])
+    assert Diagnosis.of(table.whole, fit).verdict != "fits"
+
+
+def test_a_fit_with_sources_keeps_its_noise():
+    rows = np.random.default_rng(3).random((10, 20)) < 0.3
+    fit = Fit(OrMixture(np.ones((20, 1)), [0.1], Noise.flips(0.2)), diagnostics={"noise": {"flip_rate": 0.2}})
+    assert _with_noise_alone(fit, Varying.of(PatternCounts.of(rows), (), ())) is fit

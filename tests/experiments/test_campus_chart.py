@@ -2,7 +2,7 @@
 
 import pytest
 
-from bica.experiments.campus_results import LINES, campus_chart
+from bica.experiments.campus import LINES, campus_chart
 from bica.report.look import BAND_RUNS
 from bica.report.pictures import picture_bytes
 from tests.report.test_figures import spec

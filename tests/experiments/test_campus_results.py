@@ -2,7 +2,7 @@
 
 import pytest
 
-from bica.experiments.campus_results import BOUND, TITLES, markdown_of_monitoring, monitoring_means
+from bica.experiments.campus import BOUND, TITLES, markdown_of_monitoring, monitoring_means
 
 
 def records(values, n_sniffers=5):

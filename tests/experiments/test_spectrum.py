@@ -3,8 +3,7 @@ import pytest
 
 from bica.compare import run_plan
 from bica.errors import SettingError
-from bica.experiments.spectrum import CONTENDERS, SpectrumJob, spectrum_plan
-from bica.experiments.spectrum_results import means_by, with_best_findbica
+from bica.experiments.spectrum import CONTENDERS, SpectrumJob, means_by, spectrum_plan, with_best_findbica
 
 
 def job(contender="truth", **settings):

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from bica.data.chunks import MISSING
 from bica.errors import InfeasibleError, SettingError
 from bica.invert.decode import decode
-from bica.invert.explain import explain
+from bica.invert.explain import _changed, explain
 from bica.invert.posterior import posterior
 from bica.kernels.bits import packed
 from bica.model.noise import Noise
@@ -144,3 +145,25 @@ def test_a_strange_number_of_explanations_is_refused(k):
 def test_several_rows_are_refused():
     with pytest.raises(SettingError, match="2 were given"):
         explain(OrMixture([[1]], [0.5]), np.zeros((2, 1), np.uint64))
+
+
+class TestManyConnectedSources:
+    """Where splitting would take minutes, explanations are looked for near the likeliest one."""
+
+    def test_nearby_explanations_are_the_best_ones_here_and_marked(self, monkeypatch):
+        rng = np.random.default_rng(9)
+        model = random_network(40, 40, probability=(0.02, 0.1), noise=Noise.flips(0.02), rng=rng)
+        monkeypatch.setattr(explain_module, "ELIMINATION_STATES", 0)
+        for row in packed(model.sample(3, rng)):
+            exact = explain(model, row[None], k=4)
+            with monkeypatch.context() as patched:
+                patched.setattr(explain_module, "SPLIT_WORK", 0)
+                nearby = explain(model, row[None], k=4)
+            assert exact.proven
+            assert not nearby.proven
+            np.testing.assert_allclose(nearby.probability, exact.probability, rtol=1e-6)
+
+    def test_changes_are_switches_and_exchanges_of_neighbours(self):
+        shared = csr_array(np.array([[1, 1, 0], [0, 0, 1]]))
+        changed = _changed(np.array([True, False, False]), shared).astype(int).tolist()
+        assert sorted(changed) == [[0, 0, 0], [0, 1, 0], [1, 0, 1], [1, 1, 0]]

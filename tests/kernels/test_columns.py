@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.data.pairs import ColumnBits, transposed
+from bica.data.chunks import ColumnBits, transposed
 from bica.data.patterns import PatternCounts
 from bica.kernels.bits import packed
-from bica.kernels.columns import add_bit_weights, add_common_bits, count_bits
+from bica.kernels.columns import add_bit_weights, add_common_bits, count_bits, count_blocks
 from tests.reference import slow_bits, slow_columns
 
 words = st.integers(0, 2**64 - 1)
@@ -71,6 +71,21 @@ def test_the_histogram_of_a_few_sensors(data):
     table = PatternCounts.of(rows, sample_weight=weights)
     found = ColumnBits.of(table).histogram(np.array(places, np.int64))
     assert found.tolist() == [float(cell) for cell in slow_columns.histogram(rows, places, weights)]
+
+
+@given(st.sampled_from([1, 7, 8, 9, 64, 130]), st.lists(st.integers(0, 12), min_size=1, max_size=4), st.integers(0, 99))
+def test_patterns_of_many_blocks_are_counted_at_once(n_rows, sizes, seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.random((n_rows, 12)) < 0.2
+    blocks = [rng.permutation(12)[:size] for size in sizes]
+    starts, cells = np.cumsum([0, *sizes]), np.cumsum([0] + [1 << size for size in sizes])
+    counts, places = np.zeros(cells[-1], np.int64), np.concatenate([np.zeros(0, np.int64), *blocks])
+    columns = in_words(
+        slow_columns.transposed([sum(1 << int(i) for i in np.flatnonzero(row)) for row in rows], 12), n_rows
+    )
+    count_blocks(columns, n_rows, places, starts, cells[:-1], counts)
+    expected = [slow_columns.histogram(rows, block.tolist(), [1] * n_rows) for block in blocks]
+    assert counts.tolist() == [int(cell) for block in expected for cell in block]
 
 
 @given(st.integers(0, 70), st.integers(0, 20), st.integers(0, 2**32 - 1))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import pkgutil
 import re
 import shutil
@@ -10,6 +11,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
@@ -21,6 +23,7 @@ from bica.progress import COMPILING, WAIT, listening
 PACKAGE = Path(bica.__file__).parent
 RUN_ONE_KERNEL = """
 import json
+import numba
 import numpy as np
 from bica.kernels import compiled, compiler
 from bica.progress import COMPILING, WAIT, listening
@@ -35,6 +38,7 @@ print(json.dumps([values[15], subset_sums.stats.cache_path is not None, hits, mi
 
 MAIN_TASKS = """
 import json, sys
+import numba
 import numpy as np
 from bica import BICA, Noise
 from bica.kernels import compiled
@@ -145,6 +149,7 @@ def test_the_stamp_of_a_file_covers_what_it_imports(tmp_path, monkeypatch):
 SHIP_ONE_KERNEL = """
 import sys
 from pathlib import Path
+import numba
 import numpy as np
 from bica.kernels import compiled
 from bica.kernels.lattice.subsets import subset_sums
@@ -166,6 +171,18 @@ def test_shipped_kernels_are_loaded_elsewhere_until_their_sources_change(tmp_pat
     source = package / "kernels" / "lattice" / "subsets.py"
     source.write_text(source.read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
     assert run(package.parent, tmp_path / "cache", tmp_path) == [120.0, True, 0, 1]
+
+
+@pytest.mark.slow
+def test_kernels_of_a_version_whose_types_are_gone_are_compiled_again(tmp_path):
+    package = shutil.copytree(PACKAGE, tmp_path / "src" / "bica", ignore=shutil.ignore_patterns("__pycache__"))
+    assert run(package.parent, tmp_path / "cache", tmp_path) == [120.0, True, 0, 1]
+    indices = list((tmp_path / "cache").rglob("*.nbi"))
+    assert indices
+    for index in indices:
+        index.write_bytes(pickle.dumps(numba.__version__) + b"cbica.kernels.gone\nList\n.")
+    assert run(package.parent, tmp_path / "cache", tmp_path) == [120.0, True, 0, 1]
+    assert run(package.parent, tmp_path / "cache", tmp_path) == [120.0, True, 1, 0]
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.model.identified import identified, pair_of, shares_of, told_of
+from bica.model.identified import determined_by, identified, pair_of, shares_of
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from tests.reference import slow_identified
@@ -84,8 +84,8 @@ def test_what_is_told_of_a_document():
     model = OrMixture(
         [[1, 0], [1, 1], [0, 1], [0, 1]], [0.2, 0.3], Noise(0.01), [[0.5, 0], [0.6, 0.7], [0, 0.8], [0, 0.9]]
     )
-    told = told_of(model.document())
+    told = determined_by(model.document())
     assert told.is_identified == (False, True)
     assert told.pairs[0].least < 0.2 < told.pairs[0].most
     assert told.pairs[1] is None
-    assert told_of(model.with_noise(Noise(0.01, 0.02)).document()).pairs == (None, None)
+    assert determined_by(model.with_noise(Noise(0.01, 0.02)).document()).pairs == (None, None)

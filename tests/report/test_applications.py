@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("altair")
 
-from bica.experiments.spectrum_results import spectrum_errors_chart
+from bica.experiments.spectrum import spectrum_errors_chart
 from bica.report.applications import FoundUser, MonitoringPicture, SpectrumMap, monitoring_chart, spectrum_map_chart
 from bica.report.pictures import picture_bytes
 from tests.report.test_figures import drawn as drawn_in

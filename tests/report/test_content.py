@@ -13,10 +13,10 @@ import pytest
 
 from bica import BICA, Noise, OrMixture
 from bica.errors import ModelError, SettingError
+from bica.metrics.matching import matrix_order
 from bica.model.fit import Fit
 from bica.report import report_of
 from bica.report.page import Report
-from bica.report.pairing import matrix_order
 from bica.text import Nouns
 
 MODEL = OrMixture([[1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1]], [0.2, 0.3, 0.1], Noise.flips(0.01), sensors=[*"abcd"])

@@ -15,9 +15,8 @@ def fit(data, **settings):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
-def test_ten_sparse_factors_are_found_but_for_one_cell_in_two_hundred(seed):
-    mixing, data, _ = factors(seed, 10, 500, 200, 0.3, 0.05)
+def test_ten_sparse_factors_are_found_but_for_one_cell_in_two_hundred():
+    mixing, data, _ = factors(0, 10, 500, 200, 0.3, 0.05)
     found = fit(data, n_sources=10, n_init=5)
     assert hamming_distance(found.model.mixing, mixing) <= 0.005
     assert found.converged

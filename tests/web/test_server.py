@@ -11,10 +11,9 @@ from starlette.testclient import TestClient
 from bica.errors import SettingError
 from bica.model.fit import Fit
 from bica.web import server
-from bica.web.answers import explained
 from bica.web.jobs import Job, Jobs
 from bica.web.server import HEADERS, make_app
-from bica.web.store import Store, bring, shown_file
+from bica.web.store import Store, bring, explained, shown_file
 from tests.web.conftest import MODEL, ORIGIN, PORT, TOKEN
 
 PATHS = ["/", "/api/state", "/api/job", "/static/page.js", "/static/report.js", "/fit/{fit}", "/fit/{fit}/model.json"]

@@ -50,7 +50,7 @@ class TestReading:
         assert [column["name"] for column in read["columns"]] == list(MODEL.sensors)
         np.testing.assert_allclose([column["share"] for column in read["columns"]], rows.mean(axis=0), atol=1e-6)
         assert read["verdict"] == "open"
-        assert "less than a second" in read["forecast"]
+        assert "less than 3 seconds" in read["forecast"]
 
     def test_thresholds_are_used(self, store, tmp_path):
         (tmp_path / "loud.csv").write_text("a,b\n1,-50\n0,-90\n1,-60\n")
@@ -132,12 +132,17 @@ class TestFitting:
         model = OrMixture(np.eye(12, dtype=bool) | np.eye(12, k=1, dtype=bool), np.full(12, 0.15))
         (tmp_path / "wide.csv").write_bytes(csv_bytes(model.sample(3000, rng), model.sensors))
         table = store.new_table(tmp_path / "wide.csv", "wide.csv").id
-        ended, _ = done(store, kind="fit", table=table, stop_at='"what": "sources"')
+        ended, _ = done(store, kind="fit", table=table, stop_at=', sources"')
         assert ended["result"]["interrupted"]
         entry = store.fit_entry(ended["result"]["fit"])
         assert entry.interrupted
         assert entry.verdict != "fits"
         assert "had not settled" in store.report(entry.id).content["verdict"]["reasons"][0]
+
+    def test_stopped_when_the_fit_is_there_it_is_kept_whole(self, store, table):
+        ended, _ = done(store, kind="fit", table=table, stop_at="writing the report")
+        assert not ended["result"]["interrupted"]
+        assert store.report(ended["result"]["fit"]).content["sources"]
 
     def test_stopped_while_reading_there_is_nothing_to_keep(self, store, table):
         ended, _ = done(store, kind="fit", table=table, stop_at="reading the table")

@@ -91,7 +91,7 @@ COMMANDS = {
         "Find the hidden links behind a small bundled table, and compare with the truth.",
     ),
     "check": (
-        "bica.cli.commands.check",
+        "bica.cli.commands.slots",
         "Check TABLE before any fit: whether hidden sources can explain it or another tool suits it, and the cost.",
     ),
     "slots": (
@@ -100,13 +100,13 @@ COMMANDS = {
     ),
     "fit": ("bica.cli.commands.fit", "Learn the sources behind TABLE, a file of zeros and ones."),
     "count": (
-        "bica.cli.commands.check",
+        "bica.cli.commands.slots",
         "Count the distinct rows of each TABLE into one file, from which models are learned.",
     ),
     "show": ("bica.cli.commands.show", "Show the sources of MODEL: their sensors and how often each is on."),
     "name": ("bica.cli.commands.show", "Give sources of MODEL names, and say what sensors, sources and rows are."),
     "report": ("bica.cli.commands.report", "Write a report to send: MODEL as one HTML file that needs no network."),
-    "serve": ("bica.cli.commands.serve", "Open a page on this machine to learn, see and question a model."),
+    "serve": ("bica.cli.commands.report", "Open a page on this machine to learn, see and question a model."),
     "decode": ("bica.cli.commands.decode", "Find which sources of MODEL were on in each row of TABLE."),
     "explain": (
         "bica.cli.commands.decode",
@@ -126,7 +126,7 @@ COMMANDS = {
     "export": ("bica.cli.commands.show", "Write MODEL as a graph or a list for other programs."),
     "monitor": ("bica.cli.commands.monitor", "Choose the channel that each sniffer should watch."),
     "spectrum": ("bica.cli.commands.spectrum", "Separate the users of a radio spectrum by what monitors report."),
-    "warmup": ("bica.cli.commands.warmup", "Compile ahead what fits, decodes and reports need, once on each machine."),
+    "warmup": ("bica.cli.commands.demo", "Compile ahead what fits, decodes and reports need, once on each machine."),
 }
 
 
@@ -162,7 +162,16 @@ def plain_errors() -> Iterator[None]:
     except BrokenPipeError:
         _leave_quietly()
     except Exception as error:  # noqa: BLE001 (the last stop: nothing above can report it better)
+        if _comes_from_ctrl_c(error):
+            _leave("interrupted; no file was left half-written", INTERRUPTED)
         _leave(_sentence(error), _exit_code(error))
+
+
+def _comes_from_ctrl_c(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error: Python 3.11 wraps whatever is raised while a class is made, as in imports."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None
 
 
 def _exit_code(error: Exception) -> int:
@@ -229,19 +238,6 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", closefd=False))
 
 
-_said = {"on Ctrl-C": "stopping"}
-
-
-@contextmanager
-def saying_on_ctrl_c(words: str) -> Iterator[None]:
-    """What is said at once if the user interrupts what runs inside."""
-    before, _said["on Ctrl-C"] = _said["on Ctrl-C"], words
-    try:
-        yield
-    finally:
-        _said["on Ctrl-C"] = before
-
-
 @contextmanager
 def _ending_on_request() -> Iterator[None]:
     """A request to end (SIGTERM, a closed terminal) unwinds what runs inside.
@@ -279,8 +275,10 @@ def _end(_: int, __: FrameType | None) -> NoReturn:
 def _end_without_unwinding(reading: int, requests: list[int], finished: threading.Event) -> None:
     while (number := os.read(reading, 1)) and number[0] not in requests:
         if number[0] == signal.SIGINT and not finished.is_set():  # at once, however long a compiled loop takes
+            from bica.cli.options import SAID
+
             with suppress(OSError):
-                os.write(2, f"\n{_said['on Ctrl-C']}\n".encode())
+                os.write(2, f"\n{SAID['on Ctrl-C']}\n".encode())
     if number and not finished.wait(GRACE):
         from bica.output import end_all_passing
 

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from functools import wraps
 from io import TextIOWrapper
 from pathlib import Path
-from threading import Timer
+from threading import Event, Thread, Timer
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
@@ -254,17 +255,54 @@ def print_json(content: Mapping[str, Any]) -> None:
 
 
 PATIENCE = 2.0  # seconds; shorter work shows no bar
+PAUSE = 10.0  # seconds between two lines where there is no terminal
+STOPPING = "stopping"
+SAID = {"on Ctrl-C": STOPPING}  # at once, while the work inside comes to its end
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """Show that ``what`` is going on, and how far the loops inside have come."""
-    if notes().is_terminal:
-        with _shown(what):
+def waiting(what: str, on_ctrl_c: str = STOPPING) -> Iterator[None]:
+    """Show that ``what`` is going on, and how far the loops inside have come: a bar, or a line every ten seconds."""
+    before, SAID["on Ctrl-C"] = SAID["on Ctrl-C"], on_ctrl_c
+    try:
+        with _shown(what) if notes().is_terminal else _reported(what):
             yield
-    else:
-        with listening(compiling_said_by(note)):
+    finally:
+        SAID["on Ctrl-C"] = before
+
+
+def _words(what: str, part: str, done: int, total: int | None) -> str:
+    """How far the work has come, as one line.
+
+    >>> _words("learning", "blocks", 3, 9), _words("learning", "score -12.5, sources", 4, None)
+    ('learning: blocks, 3 of 9', 'learning: score -12.5, sources: 4')
+    """
+    if total is None:
+        return f"{what}: {part}: {done}" if done else f"{what}: {part}"
+    return f"{what}: {part}, {done} of {'about ' if part == COMPILING else ''}{total}"
+
+
+@contextmanager
+def _reported(what: str) -> Iterator[None]:
+    """Lines from a thread of its own, so that they also come while a compiled loop runs."""
+    latest, over, compiling, began = [what], Event(), compiling_said_by(note), monotonic()
+
+    def listen(part: str, done: int, total: int | None) -> None:
+        compiling(part, done, total)
+        latest[0] = _words(what, part, done, total)
+
+    def tell() -> None:
+        while not over.wait(PAUSE):
+            note(f"{latest[0]} ({monotonic() - began:.0f} s)")
+
+    thread = Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        with listening(listen):
             yield
+    finally:
+        over.set()
+        thread.join()  # no line comes after the answer
 
 
 @contextmanager
@@ -286,8 +324,9 @@ def _shown(what: str) -> Iterator[None]:
     timer.start()
 
     def move(part: str, done: int, total: int | None) -> None:
-        text = f"{what}: {part}" if part != COMPILING else f"{what}: {part}, {done} of about {total}"
-        bar.update(task, description=text, completed=done, total=total)
+        whole = None if done == total else total  # what comes next has not begun to count: no bar stands at 100 %
+        bar.tasks[0].total = whole  # which `update` would leave as it was if it is None
+        bar.update(task, description=_words(what, part, done, total), completed=done)
 
     try:
         with listening(move):

@@ -18,7 +18,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.compare.task import Setting, contender, network_named, warm_up
+from bica.compare.task import Setting, contender, cpu_limit, network_named, warm_up
 from bica.data.patterns import PatternCounts
 from bica.diagnose.verdicts import Diagnosis
 from bica.errors import BicaError, DataError, SettingError
@@ -37,7 +37,7 @@ WITH_TRUTH = ("f1", "precision", "recall", "similarity", "hamming_distance")
 WITHOUT_TRUTH = ("held_out", "wrong_cells", "gain")
 SCORES = ("n_found", *WITH_TRUTH, *WITHOUT_TRUTH, "cpu_seconds")
 HELD_OUT_SHARE = 1 / 3  # of the rows of a user's table
-OTHER_MIXTURES = ("xor", "beta", "aspect")  # methods whose models are no ORs: only their sources can be compared
+OTHER_MIXTURES = ("xor", "beta", "aspect", "linear")  # no ORs: only the sources are compared
 MOST_HELD_OUT = 2000  # rows: enough to compare, few enough for exact sums over wide models
 
 
@@ -194,6 +194,7 @@ class Match:
     contender: str
     problem: ContestProblem
     seed: int
+    time_limit: float | None = None  # CPU seconds of the fit; a method that needs more has a ``failure``
 
     def key(self) -> Record:
         """What distinguishes this job, with the settings of the contender and the content of the problem."""
@@ -213,7 +214,8 @@ class Match:
         try:
             warm_up(self.contender)
             begin = process_time()
-            fit = _fitted(self.contender, drawn, self.seed)
+            with cpu_limit(self.time_limit):
+                fit = _fitted(self.contender, drawn, self.seed)
             record["cpu_seconds"] = process_time() - begin
         except BicaError as error:
             return record | {"failure": str(error)}
@@ -221,7 +223,12 @@ class Match:
         return record | {"told": told} | _scores(fit, drawn, reads_as_or=rival.method not in OTHER_MIXTURES)
 
 
-def matches(contenders: Iterable[str], problems: Sequence[ContestProblem], seeds: Iterable[int]) -> list[Match]:
+def matches(
+    contenders: Iterable[str],
+    problems: Sequence[ContestProblem],
+    seeds: Iterable[int],
+    time_limit: float | None = None,
+) -> list[Match]:
     """Every contender on every problem with every seed; the seed changes last, so that an early end stays balanced.
 
     >>> problem = SimulatedRows(setting=Setting(network="bars 3", n_samples=50, flip_rate=0.0))
@@ -239,7 +246,12 @@ def matches(contenders: Iterable[str], problems: Sequence[ContestProblem], seeds
             raise SettingError(
                 f"{name} needs {wanted} of {', '.join(untold) or 'its problems'}; give it, or leave it out"
             )
-    return [Match(contender=name, problem=p, seed=seed) for seed in seeds for p in problems for name in names]
+    return [
+        Match(contender=name, problem=problem, seed=seed, time_limit=time_limit)
+        for seed in seeds
+        for problem in problems
+        for name in names
+    ]
 
 
 def _fitted(name: str, drawn: Drawn, seed: int) -> Fit:

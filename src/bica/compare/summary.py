@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -14,6 +15,8 @@ from scipy.stats import t as student
 
 from bica.compare.contest import SCORES, similarity
 from bica.compare.task import MEASURES
+from bica.errors import DataError
+from bica.text import brief
 
 LEVEL = 0.99  # of the confidence intervals
 CELL_FIELDS = ("contender", "network", "n_samples", "flip_rate")
@@ -58,9 +61,10 @@ def summarise(records: Iterable[dict[str, Any]], level: float = LEVEL) -> list[d
     first appear.
     """
     cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for record in records:
-        cells.setdefault(tuple(record[part] for part in CELL_FIELDS), []).append(record)
-    return [row for cell, members in cells.items() for row in _rows(cell, members, level)]
+    with _naming_damage():
+        for record in records:
+            cells.setdefault(tuple(record[part] for part in CELL_FIELDS), []).append(record)
+        return [row for cell, members in cells.items() for row in _rows(cell, members, level)]
 
 
 def _rows(cell: tuple[Any, ...], members: list[dict[str, Any]], level: float) -> Iterable[dict[str, Any]]:
@@ -138,15 +142,28 @@ def standings(records: Iterable[dict[str, Any]], level: float = LEVEL) -> list[S
     or another part of the table, so a method that follows chance has a low one.
     """
     cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for record in records:
-        cells.setdefault((record["problem"], record["contender"]), []).append(record)
-    ordered = dict.fromkeys(problem for problem, _ in cells)
-    return [
-        _standing(problem, contender, cells[problem, contender], level)
-        for problem in ordered
-        for place, contender in cells
-        if place == problem
-    ]
+    with _naming_damage():
+        for record in records:
+            cells.setdefault((record["problem"], record["contender"]), []).append(record)
+        ordered = dict.fromkeys(problem for problem, _ in cells)
+        return [
+            _standing(problem, contender, cells[problem, contender], level)
+            for problem in ordered
+            for place, contender in cells
+            if place == problem
+        ]
+
+
+@contextmanager
+def _naming_damage() -> Iterator[None]:
+    """Records come from a file that anything may have happened to."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise DataError(
+            f"a result is damaged ({type(error).__name__} {brief(str(error))}); remove its line from the file of "
+            "results, and the same command does that run again"
+        ) from None
 
 
 def _standing(problem: str, contender: str, members: list[dict[str, Any]], level: float) -> Standing:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from time import process_time
@@ -15,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
-from bica.errors import BicaError, SettingError
+from bica.errors import BicaError, LimitError, SettingError
 from bica.invert.decode import decode
 from bica.kernels.bits import packed
 from bica.methods import COUNTED, METHODS, method_named, needs_n_sources
@@ -246,6 +249,35 @@ def _fit(rival: Contender, problem: Problem, seed: int) -> Fit:
         return Fit(problem.model)
     data = PatternCounts.of(problem.rows, sensors=problem.model.sensors)
     return method.fit(data, np.random.default_rng([seed, 1]))
+
+
+@contextmanager
+def cpu_limit(seconds: float | None) -> Iterator[None]:
+    """Work inside that takes more CPU time raises ``LimitError``, between two steps of Python; None sets no limit.
+
+    Only the main thread can be interrupted so, and only where the system has timers of CPU time: elsewhere there is no
+    limit.
+
+    >>> with cpu_limit(0.05):
+    ...     while True:
+    ...         pass
+    Traceback (most recent call last):
+    bica.errors.LimitError: it took more than 0.05 s of CPU time
+    """
+    if seconds is None or not hasattr(signal, "SIGPROF") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def give_up(*_: object) -> None:
+        raise LimitError(f"it took more than {seconds:g} s of CPU time")
+
+    before = signal.signal(signal.SIGPROF, give_up)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @cache

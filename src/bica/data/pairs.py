@@ -4,50 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import rows_a_chunk
-from bica.data.patterns import PatternCounts
-from bica.kernels.bits import Words, unpacked
-from bica.kernels.columns import add_common_bits, block_histogram, fisher_tails, transpose_bits
+from bica.data.chunks import ColumnBits, CountedRows, rows_a_chunk
+from bica.kernels.bits import Words, all_observed, unpacked
+from bica.kernels.columns import add_common_bits, fisher_tails
 from bica.progress import ALL_CORES, in_threads, n_threads
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ColumnBits:
-    """One bit set per sensor: bit r is set where the sensor is on in distinct row r.
-
-    >>> columns = ColumnBits.of(PatternCounts.of([[0, 1], [1, 1]]))
-    >>> columns.on[:, 0], columns.histogram(np.array([1]))
-    (array([2, 3], dtype=uint64), array([0., 2.]))
-    """
-
-    on: Words  # (n_sensors, n_row_words)
-    observed: Words | None  # the same for the cells that were observed; None: all were
-    weights: NDArray[np.float64]  # (n_patterns,)
-
-    @classmethod
-    def of(cls, data: PatternCounts, rows: NDArray[np.int64] | None = None) -> ColumnBits:
-        """Turn the table round, or some of its distinct rows: time goes with the number of ones."""
-        chosen = slice(None) if rows is None else rows
-        observed = None if data.observed is None else transposed(data.observed[chosen], data.n_sensors)
-        return cls(transposed(data.patterns[chosen], data.n_sensors), observed, data.weights[chosen])
-
-    def histogram(self, sensors: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The weight of every pattern of a few sensors, all cells taken as observed: (2^n,)."""
-        histogram = np.zeros(1 << sensors.size)
-        block_histogram(self.on, sensors, self.weights, histogram)
-        return histogram
-
-
-def transposed(words: Words, n_sensors: int) -> Words:
-    """The columns of rows that are bit sets."""
-    columns = np.zeros((64 * words.shape[1], max(1, -(-len(words) // 64))), np.uint64)
-    transpose_bits(np.ascontiguousarray(words), columns)
-    return columns[:n_sensors]
-
 
 Square = NDArray[np.float64]  # (n_sensors, n_sensors)
 WORDS_A_THREAD = 1 << 16  # pairs of words below which starting threads costs more than they save
@@ -57,7 +22,8 @@ WORDS_A_THREAD = 1 << 16  # pairs of words below which starting threads costs mo
 class PairCounts:
     """How often each two sensors were on together, over the rows in which both were observed.
 
-    >>> pairs = PairCounts.of(PatternCounts.of([[1, 1, 0], [1, 0, 1]], sample_weight=[2, 3]))
+    >>> from bica.data.patterns import PatternCounts
+    >>> pairs = PatternCounts.of([[1, 1, 0], [1, 0, 1]], sample_weight=[2, 3]).pair_counts()
     >>> pairs.both
     array([[5., 2., 3.],
            [2., 2., 0.],
@@ -69,9 +35,10 @@ class PairCounts:
     observed: Square  # rows with both observed
 
     @classmethod
-    def of(cls, data: PatternCounts) -> PairCounts:
+    def of(cls, data: CountedRows) -> PairCounts:
         """Count them: m^2 / 2 times the distinct rows, 64 at a time, on all cores, where weights are whole."""
-        shape = (data.n_sensors, data.n_sensors)
+        n_sensors = len(data.sensors)
+        shape = (n_sensors, n_sensors)
         both, on, observed = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         for scale, rows in weight_planes(data.weights):
             columns = ColumnBits.of(data, rows)
@@ -79,14 +46,19 @@ class PairCounts:
             if columns.observed is not None:
                 count_common(columns.on, columns.observed, scale, on)
                 count_common(columns.observed, columns.observed, scale, observed)
-        both, observed = _mirrored(both), _mirrored(observed)
+        both, observed = mirrored(both), mirrored(observed)
         for cells, known, weights in _fractions(data):
             both += cells.T @ (cells * weights)
             on += (cells * weights).T @ known
             observed += known.T @ (known * weights)
-        if data.observed is None:
-            return cls(both, np.broadcast_to(np.diag(both)[:, None], shape), np.broadcast_to(data.n_samples, shape))
-        return cls(both, on, observed)
+        if data.observed is not None:
+            return cls(both, like_one_count(on), like_one_count(observed))
+        return cls.complete(both, float(data.weights.sum()))
+
+    @classmethod
+    def complete(cls, both: Square, n_samples: float) -> PairCounts:
+        """The counts of a table without missing cells."""
+        return cls(both, np.broadcast_to(np.diag(both)[:, None], both.shape), np.broadcast_to(n_samples, both.shape))
 
     def thinned(self, stretch: NDArray[np.float64]) -> PairCounts:
         """The counts of so many times fewer rows, by sensor; of two sensors the larger number counts."""
@@ -98,17 +70,18 @@ class PairCounts:
         return self.on * self.on.T / np.maximum(self.observed, 1.0)
 
     def together(self) -> Square:
-        """The chance that two unrelated sensors are on together so often: symmetric, diagonal 1."""
+        """The probability that two unrelated sensors are on together so often: symmetric, diagonal 1."""
         both, on, observed = self._whole()
         return fisher_tails(both, on, on.T.copy(), observed)
 
     def apart(self) -> Square:
-        """The chance that two unrelated sensors are on together so seldom: symmetric, diagonal 1.
+        """The probability that two unrelated sensors are on together so seldom: symmetric, diagonal 1.
 
         It is the other tail of the same test: the first is on without the second so often.
 
+        >>> from bica.data.patterns import PatternCounts
         >>> rows = np.repeat([[0, 0], [1, 0], [0, 1]], 10, axis=0)
-        >>> float(PairCounts.of(PatternCounts.of(rows)).apart()[0, 1].round(3))
+        >>> float(PatternCounts.of(rows).pair_counts().apart()[0, 1].round(3))
         0.006
         """
         both, on, observed = self._whole()
@@ -117,11 +90,13 @@ class PairCounts:
     def shared_rate(self, false_alarm: NDArray[np.float64], miss: NDArray[np.float64]) -> Square:
         """The total rate, -log(1 - probability), of the sources that reach both sensors of a pair, noise taken out.
 
-        Unbiased chances of "both quiet" and "one quiet" are weighted sums over what noisy sensors show. NaN where
-        chance makes one of them negative. On the diagonal stands the rate of all sources that reach a sensor.
+        Unbiased estimates of the probabilities of "both quiet" and "one quiet" are weighted sums over what noisy
+        sensors show. NaN where chance makes one of them negative. On the diagonal stands the rate of all sources that
+        reach a sensor.
 
+        >>> from bica.data.patterns import PatternCounts
         >>> rows = np.repeat([[0, 0], [1, 1]], [60, 40], axis=0)
-        >>> PairCounts.of(PatternCounts.of(rows)).shared_rate(np.zeros(2), np.zeros(2)).round(3)
+        >>> PatternCounts.of(rows).pair_counts().shared_rate(np.zeros(2), np.zeros(2)).round(3)
         array([[0.511, 0.511],
                [0.511, 0.511]])
         """
@@ -142,6 +117,14 @@ class PairCounts:
         return np.rint(self.both), np.rint(self.on), np.rint(self.observed)
 
 
+def like_one_count(square: Square) -> Square:
+    """The same numbers, laid out in memory as if one count stood for many: kernels are compiled for that alone."""
+    n = len(square)
+    wider = np.empty((n, n + 1))
+    wider[:, :n] = square
+    return np.broadcast_to(wider[:, :n], square.shape)
+
+
 def weight_planes(weights: NDArray[np.float64]) -> Iterator[tuple[float, NDArray[np.int64]]]:
     """Sums of whole weights as sums of counts: powers of two, with the rows whose weight has that bit set.
 
@@ -160,16 +143,18 @@ def _whole(weights: NDArray[np.float64]) -> NDArray[np.bool_]:
     return whole
 
 
-def _fractions(data: PatternCounts) -> Iterator[tuple[Square, Square, Square]]:
+def _fractions(data: CountedRows) -> Iterator[tuple[Square, Square, Square]]:
     """The rows with other weights as numbers, chunk by chunk: cells, which of them were observed, weights."""
     places = np.flatnonzero(~_whole(data.weights))
     if not places.size:
         return
-    step = rows_a_chunk(data.n_sensors)
+    n_sensors = len(data.sensors)
+    step = rows_a_chunk(n_sensors)
+    every = np.broadcast_to(all_observed(n_sensors), data.patterns.shape) if data.observed is None else data.observed
     for start in range(0, places.size, step):
         part = places[start : start + step]
-        cells = unpacked(data.patterns[part], data.n_sensors).astype(float)
-        yield cells, unpacked(data.observed_cells()[part], data.n_sensors).astype(float), data.weights[part, None]
+        cells = unpacked(data.patterns[part], n_sensors).astype(float)
+        yield cells, unpacked(every[part], n_sensors).astype(float), data.weights[part, None]
 
 
 def count_common(left: Words, right: Words, scale: float, counts: Square) -> None:
@@ -182,23 +167,39 @@ def count_common(left: Words, right: Words, scale: float, counts: Square) -> Non
     list(in_threads(lambda part: add_common_bits(left, right, left is right, scale, part, counts), lines, ALL_CORES))
 
 
-def _mirrored(lower: Square) -> Square:
+def mirrored(lower: Square) -> Square:
+    """The symmetric matrix of which this is the lower half."""
     return np.tril(lower) + np.tril(lower, -1).T
 
 
-def pair_p_values(data: PatternCounts) -> Square:
-    """The chance that two unrelated sensors are on together so often: symmetric (n_sensors, n_sensors), diagonal 1.
+class Paired(Protocol):
+    """A table whose pairs of sensors can be counted."""
+
+    @property
+    def n_sensors(self) -> int:
+        """How many columns the table has."""
+
+    def ones(self) -> NDArray[np.float64]:
+        """How often each sensor was on."""
+
+    def pair_counts(self) -> PairCounts:
+        """How often each two sensors were on together."""
+
+
+def pair_p_values(data: Paired) -> Square:
+    """The probability that two unrelated sensors are together on so often: (n_sensors, n_sensors), diagonal 1.
 
     OR mixtures only ever correlate positively, so the test is one-sided: the hypergeometric tail, which is what the
     share of random permutations converges to.
 
+    >>> from bica.data.patterns import PatternCounts
     >>> rows = np.repeat([[0, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]], 10, axis=0)
     >>> pair_p_values(PatternCounts.of(rows)).round(2)
     array([[1.  , 0.  , 0.62],
            [0.  , 1.  , 0.62],
            [0.62, 0.62, 1.  ]])
     """
-    return PairCounts.of(data).together()
+    return data.pair_counts().together()
 
 
 def dependent_pairs(p_values: Square, significance: float, *, corrected: bool = True) -> NDArray[np.bool_]:
@@ -210,17 +211,18 @@ def dependent_pairs(p_values: Square, significance: float, *, corrected: bool = 
 ORDERED_BY_PAIRS = 4096  # sensors up to which all pairs are counted to put the columns in an order
 
 
-def own_order(data: PatternCounts) -> NDArray[np.int64]:
+def own_order(data: Paired) -> NDArray[np.int64]:
     """An order of the columns that does not depend on the one they have in the table.
 
     By how often each is on, then by how often it is on together with each of the others, sorted. What is still equal is
     nearly always a copy.
 
+    >>> from bica.data.patterns import PatternCounts
     >>> own_order(PatternCounts.of([[1, 1, 0], [1, 0, 0], [0, 1, 0], [1, 0, 1]])).tolist()
     [2, 1, 0]
     """
     ones = data.ones()
     if data.n_sensors > ORDERED_BY_PAIRS:
         return np.argsort(ones, kind="stable")
-    together = np.sort(PairCounts.of(data).both, axis=1)
+    together = np.sort(data.pair_counts().both, axis=1)
     return np.lexsort((*together.T, ones))

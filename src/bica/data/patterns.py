@@ -10,8 +10,10 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING, Chunk, rows_a_chunk
+from bica.data.chunks import MISSING, Chunk, ColumnBits, rows_a_chunk
 from bica.data.columns import WEIGHT_LIMIT, Binarize, Reading, checked_names
+from bica.data.pairs import PairCounts
+from bica.data.partitions import QuietCount
 from bica.data.tables import open_table
 from bica.data.writers import write_counts
 from bica.errors import DataError, LimitError
@@ -176,6 +178,7 @@ class PatternCounts:
     sensors: tuple[str, ...]
     observed: Words | None = None  # like patterns, the cells that were observed; None: all were
     _varying: NDArray[np.int64] | None = field(default=None, init=False, repr=False)  # found when first asked for
+    _columns: ColumnBits | None = field(default=None, init=False, repr=False)  # the same
 
     @classmethod
     def of(
@@ -204,7 +207,12 @@ class PatternCounts:
                 raise DataError("these rows are counted already: names, weights and thresholds come before that")
             return x
         table = open_table(x, sensors=sensors, sample_weight=sample_weight, binarize=binarize, **reading)
-        counts = cls.of_chunks(tracked(table.distinct(), "reading the table"), table.sensors)
+        return cls.of_distinct(table.distinct(), table.sensors)
+
+    @classmethod
+    def of_distinct(cls, chunks: Iterable[Chunk], sensors: tuple[str, ...]) -> PatternCounts:
+        """Count the rows that a table gives for counting (``Table.distinct``); there must be at least one."""
+        counts = cls.of_chunks(tracked(chunks, "reading the table"), sensors)
         if not counts.weights.size:
             raise DataError("the table has no rows, or their weights are all zero, so there is nothing to learn from")
         return counts
@@ -338,6 +346,64 @@ class PatternCounts:
             f"{gaps:g} of {self.n_samples:g} rows have missing cells, which {method} cannot use; "
             "drop those rows or the sensors with gaps"
         )
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether some cells were not observed."""
+        return self.observed is not None
+
+    @property
+    def n_distinct(self) -> int | None:
+        """How many distinct rows there are."""
+        return len(self.weights)
+
+    def counts(self) -> PatternCounts:
+        """The distinct rows in memory, as they are."""
+        return self
+
+    def rows_to_learn_from(self, _rng: np.random.Generator) -> PatternCounts:
+        """All rows, since they are in memory already."""
+        return self
+
+    def pair_counts(self) -> PairCounts:
+        """How often each two sensors were on together; m^2 / 2 times the distinct rows, 64 at a time."""
+        return PairCounts.of(self)
+
+    def fetch(self, _blocks: Sequence[NDArray[np.int64]]) -> None:
+        """Make ready for histograms of blocks: the columns as bit sets."""
+        if self._columns is None:
+            object.__setattr__(self, "_columns", ColumnBits.of(self))
+
+    def histogram_of(self, sensors: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The weight of every pattern of a few sensors in the rows in which all of them were observed: (2^n,).
+
+        >>> PatternCounts.of([[1, 1, 0], [1, 0, np.nan], [1, 1, 1]]).histogram_of(np.array([0, 2]))
+        array([0., 1., 0., 1.])
+        """
+        self.fetch([sensors])
+        assert self._columns is not None
+        return self._columns.complete_histogram(sensors)
+
+    def counts_of(self, sensors: NDArray[np.int64]) -> PatternCounts:
+        """The distinct rows of a few sensors, by their places."""
+        return self.project(sensors.tolist())
+
+    def quiet_rows(self) -> QuietCount:
+        """How many rows have no sensor on, how many no missing cell, and how many neither."""
+        quiet, complete = ~self.patterns.any(axis=1), np.ones(self.weights.size, dtype=bool)
+        if self.observed is not None:
+            complete = (self.observed == all_observed(self.n_sensors)).all(axis=1)
+        chosen = (quiet, complete, quiet & complete)
+        return QuietCount(*(float(self.weights[rows].sum()) for rows in chosen))
+
+    def equal_columns(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of sensors that were observed in the same rows and showed the same in them."""
+        columns = ColumnBits.of(self) if self._columns is None else self._columns
+        equal: dict[tuple[bytes, ...], list[str]] = {}
+        for place, name in enumerate(self.sensors):
+            parts = (columns.on,) if columns.observed is None else (columns.on, columns.observed)
+            equal.setdefault(tuple(part[place].tobytes() for part in parts), []).append(name)
+        return tuple(tuple(names) for names in equal.values() if len(names) > 1)
 
     def histogram(self) -> NDArray[np.float64]:
         """The weight of every possible pattern, indexed by bit set: length 2^n_sensors.

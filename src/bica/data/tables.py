@@ -1,26 +1,35 @@
 """One door for tables of every kind: values in memory, files by the end of their name, standard input."""
 
+from __future__ import annotations
+
 import glob
 import os
-import secrets
 import shutil
 import sys
-import tempfile
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard, Unpack
 
-import duckdb
 import narwhals as nw
 from narwhals.exceptions import DuplicateError
 
 from bica.data.chunks import Chunk, Table
 from bica.data.columns import Binarize, ColumnLook, Columns, Options, Reading, looks_of
-from bica.data.readers.arrays import ArrayTable, SparseTable, matrix_table, table_of_matrix
+from bica.data.partitions import Partition
+from bica.data.readers.arrays import (
+    ArrayTable,
+    SparseTable,
+    basket_table,
+    long_table,
+    matrix_table,
+    table_of_matrix,
+    workbook_table,
+)
+from bica.data.readers.arrow import ArrowTable, dataset_table, feather_table
 from bica.data.readers.engine import (
     COUNT_COLUMN,
     SUFFIXES,
@@ -32,12 +41,14 @@ from bica.data.readers.engine import (
 )
 from bica.data.readers.frames import FrameTable, LazyTable, check_lazy_types, looks_of_frame, looks_of_schema
 from bica.data.readers.relations import ParquetFile, ParquetTable, Relation, RelationTable, relation_table
-from bica.data.readers.shapes import basket_table, long_table, workbook_table
 from bica.data.readers.text import CsvParser, JsonParser, keys_of, layout_of, looks_of_keys
 from bica.errors import BicaError, ColumnWarning, DataError, LimitError, OutputError, SettingError
-from bica.output import begin_passing, end_passing
+from bica.output import end_passing, passing_path
 
-Kind = Literal["csv", "jsonl", "parquet", "npy", "npz", "mtx", "xlsx"]
+if TYPE_CHECKING:
+    import duckdb
+
+Kind = Literal["csv", "jsonl", "parquet", "npy", "npz", "mtx", "xlsx", "feather"]
 KINDS: dict[str, Kind] = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -48,6 +59,8 @@ KINDS: dict[str, Kind] = {
     ".npz": "npz",
     ".mtx": "mtx",
     ".xlsx": "xlsx",
+    ".feather": "feather",
+    ".arrow": "feather",
 }
 TEXTS = (".txt", ".log")  # CSV or JSON lines, as their first line tells
 
@@ -113,7 +126,7 @@ def kind_of(path: Path) -> tuple[Kind, Compression]:
     if kind is None or (compression != "none" and kind not in ("csv", "jsonl")):
         raise DataError(
             f"{path} has an unknown kind of name; tables are read from .csv, .tsv, .txt, .log, .jsonl and .ndjson "
-            "(also with .gz or .zst behind), .parquet, .npy, .npz, .mtx and .xlsx"
+            "(also with .gz or .zst behind), .parquet, .feather, .arrow, .npy, .npz, .mtx and .xlsx"
         )
     return kind, compression
 
@@ -122,6 +135,8 @@ def open_kind(path: Path, kind: Kind, compression: Compression, options: Options
     """The table in a file of a known kind."""
     if kind == "xlsx":
         return workbook_table(path, options)
+    if kind == "feather":
+        return feather_table(path, options)
     if kind in ("npy", "npz", "mtx"):
         return matrix_table(path, kind, options)
     if kind == "parquet":
@@ -129,8 +144,7 @@ def open_kind(path: Path, kind: Kind, compression: Compression, options: Options
         if options.sample_weight is None and file.holds_counts():
             options = replace(options, sample_weight=COUNT_COLUMN)
         return relation_table(file, *file.columns(), options, "a file")
-    if compression != "none":
-        check_whole(path, compression)
+    check_whole(path, compression)
     long = options.reading.get("long")
     if (long or options.reading.get("baskets")) and kind != "csv":
         raise SettingError("baskets and long tables are read from CSV, TSV and plain text; write one of these")
@@ -159,6 +173,7 @@ def _json_table(path: Path, compression: Compression, options: Options) -> Table
 
 BEGINNINGS: dict[bytes, Kind] = {
     b"PAR1": "parquet",
+    b"ARROW1": "feather",
     b"\x93NUMPY": "npy",
     b"PK\x03\x04": "npz",
     b"%%MatrixMarket": "mtx",
@@ -188,6 +203,24 @@ class FilesTable:
         for table, path in zip(self.tables, self.paths, strict=True):
             with _speaking_of(path):
                 yield from table.chunks()
+
+    def partitions(self, large: int) -> Iterator[Partition] | None:
+        """The rows column by column, if the files are Parquet and have more than ``large`` cells together."""
+        sources = [getattr(getattr(table, "by_digits", table), "source", None) for table in self.tables]
+        parquet = [source for source in sources if isinstance(source, ParquetFile)]
+        if len(parquet) < len(self.tables) or sum(file.n_rows() for file in parquet) * len(self.sensors) <= large:
+            return None
+        return self._partitions()
+
+    def _partitions(self) -> Iterator[Partition]:
+        for table, path in zip(self.tables, self.paths, strict=True):
+            parts = table.partitions(-1) if isinstance(table, ParquetTable | RelationTable) else None
+            with _speaking_of(path):
+                yield from (
+                    (Partition.of_chunk(chunk, len(self.sensors)) for chunk in table.chunks())
+                    if parts is None
+                    else parts
+                )
 
     def distinct(self) -> Iterator[Chunk]:
         """The same rows for counting only."""
@@ -235,8 +268,7 @@ class SpooledTable:
 
 def open_standard_input(options: Options) -> Table:
     """Keep all of standard input on disk, tell its kind from its first bytes, and open it."""
-    path = Path(tempfile.gettempdir()) / f"bica-{secrets.token_hex(8)}"
-    begin_passing(path)
+    path = passing_path()
     try:
         keep_standard_input(path)
         with speaking_of_standard_input(path):
@@ -283,6 +315,7 @@ def kind_inside(path: Path) -> tuple[Kind, Compression]:
 __all__ = ["Binarize", "open_table"]
 OPENED = (
     ArrayTable,
+    ArrowTable,
     FilesTable,
     FrameTable,
     LazyTable,
@@ -321,8 +354,10 @@ def open_table(
         return x
     if isinstance(x, str | os.PathLike):
         return open_standard_input(options) if str(x) == "-" else open_path(Path(x), options)
-    if isinstance(x, duckdb.DuckDBPyRelation):
+    if _is_relation(x):
         return _open_relation(x, options)
+    if type(x).__module__.startswith("pyarrow._dataset"):
+        return dataset_table(x, options)
     frame = _frame_in(x)
     if isinstance(frame, nw.DataFrame):
         return FrameTable(
@@ -371,6 +406,12 @@ def _frame_in(x: Any) -> Any:
         raise DataError(f"two columns have the same name: {str(error).splitlines()[-1].strip('- ')}") from None
 
 
+def _is_relation(x: Any) -> TypeGuard[duckdb.DuckDBPyRelation]:
+    """Whether this is a relation of DuckDB; where that is not loaded there are none, and loading takes a while."""
+    engine = sys.modules.get("duckdb")
+    return engine is not None and isinstance(x, engine.DuckDBPyRelation)
+
+
 def _open_relation(relation: duckdb.DuckDBPyRelation, options: Options) -> Table:
     types = [str(kind) for kind in relation.types]
     return relation_table(Relation(relation), relation.columns, types, options, "a relation")
@@ -378,7 +419,7 @@ def _open_relation(relation: duckdb.DuckDBPyRelation, options: Options) -> Table
 
 def _open_lazy(frame: nw.LazyFrame[Any], options: Options) -> Table:
     native = frame.to_native()
-    if isinstance(native, duckdb.DuckDBPyRelation):
+    if _is_relation(native):
         return _open_relation(native, options)
     schema = frame.collect_schema()
     columns = options.columns(schema.names(), "a lazy frame", looks_of_schema(schema))

@@ -1,5 +1,7 @@
 """Tables of 0, 1 and missing cells as CSV or Parquet, whole or piece by piece."""
 
+from __future__ import annotations
+
 import csv
 import io
 import sys
@@ -8,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,7 +28,10 @@ def check_table_names(*paths: str | None) -> None:
 
 def table_bytes(rows: NDArray[np.bool_], names: Sequence[str], path: str) -> bytes:
     """The content of the table file ``path``: Parquet if its name ends so, otherwise CSV."""
-    return parquet_bytes(rows, names) if Path(path).suffix.lower() == ".parquet" else csv_bytes(rows, names)
+    if Path(path).suffix.lower() != ".parquet":
+        return csv_bytes(rows, names)
+    with plain_trouble(path):
+        return parquet_bytes(rows, names)
 
 
 def csv_bytes(rows: NDArray[np.bool_], names: Sequence[str]) -> bytes:
@@ -149,11 +153,13 @@ def _parquet_rows(
     path: str, target: Path, names: Sequence[str], labels: Sequence[str], kind: str
 ) -> Iterator[WriteCells]:
     """Rows gather in a database on disk, which then writes the file: memory stays small."""
+    import duckdb
+
     places, texts = range(len(names)), range(len(labels))
     with (
         temporary_folder() as folder,
-        duckdb.connect(str(folder / "rows.db")) as engine,
         plain_trouble(path),
+        duckdb.connect(str(folder / "rows.db")) as engine,
         ctrl_c_passing(),
     ):
         columns = [*(f"t{i} VARCHAR" for i in texts), *(f"c{i} BOOLEAN" for i in places)]
@@ -174,6 +180,8 @@ def _parquet_rows(
 @contextmanager
 def plain_trouble(path: str) -> Iterator[None]:
     """What the engine says when the disk is full, as one of our own errors."""
+    import duckdb
+
     try:
         yield
     except duckdb.Error as error:
@@ -192,6 +200,8 @@ def write_counts(
     overwrite: bool,
 ) -> None:
     """Distinct rows with how often each occurred, as a Parquet file that readers know as such."""
+    import duckdb
+
     if Path(path).suffix.lower() != ".parquet":
         raise SettingError(f"{path} should end in .parquet, which is how counts are kept")
     check_parquet_names([*names, COUNT_COLUMN])
@@ -199,8 +209,8 @@ def write_counts(
     with (
         whole_file(str(path), overwrite=overwrite) as draft,
         temporary_folder() as folder,
-        duckdb.connect(str(folder / "rows.db")) as engine,
         plain_trouble(str(path)),
+        duckdb.connect(str(folder / "rows.db")) as engine,
         ctrl_c_passing(),
     ):
         engine.execute(f"CREATE TABLE gathered ({', '.join(f'c{i} BOOLEAN' for i in places)}, n DOUBLE)")

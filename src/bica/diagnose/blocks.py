@@ -29,11 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import gamma, norm
 
-from bica.data.pairs import ColumnBits
-from bica.data.patterns import PatternCounts
+from bica.data.observations import Observations
 from bica.diagnose.table import LISTED, Watched
-from bica.kernels.columns import block_histogram
-from bica.kernels.lattice.channel import mix_lossy_source
+from bica.kernels.lattice.subsets import mix_lossy_source
 from bica.model.noise import pattern_table
 from bica.model.or_mixture import OrMixture
 from bica.text import folded
@@ -89,10 +87,10 @@ class BlockTests:
 def block_tests(model: OrMixture, watched: Watched) -> BlockTests | None:
     """Test the model on blocks that hold each of its sources; None if there is none. Time goes with blocks and rows."""
     blocks = blocks_of(model.mixing[:, model.probability > 0])
-    columns = ColumnBits.of(watched.counts)
+    watched.counts.fetch(blocks)
     found = []
     for sensors in blocks:
-        histogram = _complete_histogram(columns, sensors) / watched.stretch[sensors].max()
+        histogram = watched.counts.histogram_of(sensors) / watched.stretch[sensors].max()
         if histogram.sum() > 0:
             found.append(_Scores.of(_Block.of(model, sensors), histogram))
     return None if not found else _together(found, watched.counts)
@@ -125,17 +123,6 @@ def blocks_of(mixing: NDArray[np.bool_]) -> list[Places]:
         if len(blocks) == MOST_BLOCKS:
             break
     return [np.flatnonzero(block) for block in blocks]
-
-
-def _complete_histogram(columns: ColumnBits, sensors: Places) -> Vector:
-    """The patterns of these sensors in the rows in which all of them were observed."""
-    weights, histogram = columns.weights, np.zeros(1 << sensors.size)
-    if columns.observed is not None:
-        words = np.bitwise_and.reduce(columns.observed[sensors], axis=0)
-        complete = np.unpackbits(words.view(np.uint8), bitorder="little", count=weights.size).astype(bool)
-        weights = np.where(complete, weights, 0.0)
-    block_histogram(columns.on, sensors, weights, histogram)
-    return histogram
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -353,7 +340,7 @@ def _x2_tail(x2: float, expected: Vector, free: Tables) -> float:
     return float(gamma.sf(x2, mean**2 / variance, scale=variance / mean))
 
 
-def _together(found: list[_Scores], data: PatternCounts) -> BlockTests:
+def _together(found: list[_Scores], data: Observations) -> BlockTests:
     n_tests = max(1, sum(scores.z.size for scores in found))
     clearest = min(found, key=lambda scores: scores.p_value.min(initial=1.0))
     oddest = min(found, key=lambda scores: scores.x2_p_value)

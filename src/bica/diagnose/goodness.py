@@ -11,7 +11,7 @@ from scipy.special import betainc
 from bica.data.pairs import PairCounts
 from bica.data.patterns import PatternCounts
 from bica.diagnose.table import LISTED, Watched
-from bica.kernels.lattice.channel import apply_channel, mix_source
+from bica.kernels.lattice.subsets import apply_channel, mix_source
 from bica.model.noise import Noise, pattern_table
 from bica.model.or_mixture import OrMixture
 from bica.text import counted, folded
@@ -234,13 +234,13 @@ class QuietRows:
         >>> quiet.observed, quiet.expected, round(quiet.p_value, 4)
         (0.0, 5.0, 0.0032)
         """
-        rows, stretch = watched.complete, float(watched.stretch.max(initial=1.0))
+        rows, stretch = watched.counts.quiet_rows(), float(watched.stretch.max(initial=1.0))
         false_alarm, _ = model.noise.rates(len(model.sensors))
         silence = 1 - model.probability
         if model.lossy_reach is not None:  # a source may be on and reach nothing
             silence = silence + model.probability * np.prod(1 - model.lossy_reach, axis=0)
         probability = float(np.prod(silence) * np.prod(1 - false_alarm))
-        observed, total = float(rows.weights[~rows.patterns.any(axis=1)].sum()), float(rows.weights.sum())
+        observed, total = rows.quiet_and_complete, rows.complete
         few, many = np.rint(observed / stretch), np.rint(total / stretch)
         p_value = float(betainc(many - few, few + 1, 1 - probability)) if few < many else 1.0
         return cls(observed, total * probability, p_value)

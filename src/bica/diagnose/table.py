@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import binom
 
-from bica.data.pairs import ColumnBits, PairCounts, dependent_pairs
+from bica.data.observations import Observations
+from bica.data.pairs import PairCounts, dependent_pairs
 from bica.data.patterns import PatternCounts
 from bica.kernels.bits import all_observed
 from bica.kernels.columns import fisher_tails
@@ -35,28 +36,31 @@ class Watched:
     """Some sensors of a table with all that is counted of them: gathered once, for all tests."""
 
     places: NDArray[np.int64]  # of these sensors in the table
-    counts: PatternCounts  # of these sensors
-    complete: PatternCounts  # the rows without missing cells
+    counts: Observations  # of these sensors
     stretch: NDArray[np.float64]  # (n_watched,), how many consecutive rows count as one independent row
     pairs: PairTests | None  # None if there are no sensors, or too many
 
     @classmethod
-    def of(cls, data: PatternCounts, places: NDArray[np.int64], stretch: NDArray[np.float64]) -> Watched:
+    def of(cls, data: Observations, places: NDArray[np.int64], stretch: NDArray[np.float64]) -> Watched:
         """Count and test them; ``stretch`` is for all sensors of the table."""
         counts = data if places.size == data.n_sensors else data.project(places.tolist())
-        whole = counts
-        if counts.observed is not None:
-            rows = (counts.observed == all_observed(counts.n_sensors)).all(axis=1)
-            whole = PatternCounts(counts.patterns[rows], counts.weights[rows], counts.sensors)
         if not 1 <= places.size <= PAIR_LIMIT:
-            return cls(places, counts, whole, stretch[places], None)
-        pairs = PairCounts.of(counts)
+            return cls(places, counts, stretch[places], None)
+        pairs = counts.pair_counts()
         thinned = pairs.thinned(stretch[places])
         apart = thinned.apart()
         together = thinned.together()
         tests = apart, dependent_pairs(apart, LEVEL), dependent_pairs(together, LINKED)
         clear = bool(dependent_pairs(together, LEVEL).any())
-        return cls(places, counts, whole, stretch[places], PairTests(pairs, thinned, pairs.expected(), *tests, clear))
+        return cls(places, counts, stretch[places], PairTests(pairs, thinned, pairs.expected(), *tests, clear))
+
+    def complete(self) -> PatternCounts:
+        """The distinct rows without missing cells."""
+        counts = self.counts.counts()
+        if counts.observed is None:
+            return counts
+        rows = (counts.observed == all_observed(counts.n_sensors)).all(axis=1)
+        return PatternCounts(counts.patterns[rows], counts.weights[rows], counts.sensors)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,7 +135,7 @@ class TableCheck:
 
     n_samples: float
     n_sensors: int
-    n_distinct: int
+    n_distinct: int | None  # None: they were not counted
     quiet_share: float  # of all rows: those in which no sensor was on
     missing_share: float  # of all cells
     always_on: tuple[str, ...]
@@ -143,7 +147,7 @@ class TableCheck:
     groups: tuple[int, ...]  # sizes of the groups of connected sensors, of those that vary
 
     @classmethod
-    def of(cls, data: PatternCounts, varying: Watched | None = None) -> TableCheck:
+    def of(cls, data: Observations, varying: Watched | None = None) -> TableCheck:
         """The check of a table: time linear in the distinct rows, and quadratic in the sensors (up to 2048 of them).
 
         ``varying`` has the sensors that vary, if they were gathered before; None: they are now, rows independent.
@@ -160,17 +164,22 @@ class TableCheck:
         return cls(
             n_samples=data.n_samples,
             n_sensors=data.n_sensors,
-            n_distinct=len(data.weights),
-            quiet_share=float(data.weights[~data.patterns.any(axis=1)].sum()) / data.n_samples,
+            n_distinct=data.n_distinct,
+            quiet_share=data.quiet_rows().quiet / data.n_samples,
             missing_share=max(0.0, 1.0 - float(n_observed.mean()) / data.n_samples),
             always_on=_named(data, (ones > 0) & (ones >= n_observed)),
             always_off=_named(data, ones <= 0),
-            duplicates=_duplicates(varying.counts),
+            duplicates=varying.counts.equal_columns(),
             n_pairs=0 if pairs is None else varying.places.size * (varying.places.size - 1) // 2,
             n_negative_pairs=len(negative),
             negative_pairs=tuple(negative[:LISTED]),
             groups=() if pairs is None else pairs.groups(),
         )
+
+    @property
+    def most_distinct(self) -> float:
+        """How many distinct rows there are, or at most if they were not counted."""
+        return self.n_samples if self.n_distinct is None else self.n_distinct
 
     @property
     def n_varying(self) -> int:
@@ -223,18 +232,8 @@ class TableCheck:
         return lines
 
 
-def _named(data: PatternCounts, which: NDArray[np.bool_]) -> tuple[str, ...]:
+def _named(data: Observations, which: NDArray[np.bool_]) -> tuple[str, ...]:
     return tuple(data.sensors[i] for i in np.flatnonzero(which))
-
-
-def _duplicates(data: PatternCounts) -> tuple[tuple[str, ...], ...]:
-    """Groups of sensors that were observed in the same rows and showed the same in them."""
-    columns = ColumnBits.of(data)
-    equal: dict[tuple[bytes, ...], list[str]] = {}
-    for place, name in enumerate(data.sensors):
-        parts = (columns.on,) if columns.observed is None else (columns.on, columns.observed)
-        equal.setdefault(tuple(part[place].tobytes() for part in parts), []).append(name)
-    return tuple(tuple(names) for names in equal.values() if len(names) > 1)
 
 
 HINT_ROWS, HINT_SENSORS = 50, 256  # fewer rows and more sensors give no hint
@@ -271,7 +270,7 @@ def hints(data: PatternCounts) -> list[Hint]:
     ['counts']
     """
     watched = Watched.of(data, data.varying(), np.ones(data.n_sensors))
-    rows = watched.complete
+    rows = watched.complete()
     if watched.pairs is None or rows.weights.sum() < HINT_ROWS or not 2 <= rows.n_sensors <= HINT_SENSORS:
         return []
     cells = rows.rows()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.patterns import PatternCounts
+from bica.data.observations import Observations
 from bica.diagnose.blocks import LEVEL, OVERLOOKED, WIDTH, BlockTests, block_tests
 from bica.diagnose.goodness import (
     Confusion,
@@ -41,6 +41,7 @@ WORSE: tuple[Verdict, ...] = (
     "doubtful",
     "misfit",
 )  # of two verdicts on one model the later counts
+CLEAR_LEAD = 10.0  # nats by which another kind of edges must lead to be preferred to the one that was asked for
 RARELY = 0.001  # p-values below are called "hardly ever"
 
 
@@ -67,29 +68,33 @@ class FitCheck:
     quiet: QuietRows
     n_shared: int  # sources that reach two sensors or more
     is_related: bool  # whether any two sensors depend on each other
-    state: str  # how learning ended: "settled", "interrupted" or "not settled"
+    state: str  # how learning ended: "settled", "interrupted", "out of time" or "not settled"
+    lead_of_lossy: float = 0.0  # nats by which lossy edges explain the rows better than these sure ones, if known
 
     @classmethod
     def of(cls, fit: Fit, watched: Watched) -> FitCheck:
         """The check of a fit by its table: patterns of all sensors up to 16, else of blocks, and pairs up to 2048."""
         model, fitted, noise = _watched_model(fit.model, watched.places), _fitted(fit), _fitted_noise(fit)
-        sources, whole = _named(model, fit.model, fitted), watched.complete
+        sources, small = _named(model, fit.model, fitted), watched.places.size <= PATTERN_LIMIT
+        whole = watched.complete() if small else None
         n_fitted = int(fitted.sum()) + noise + _fitted_edges(fit)
-        checked = watched.places.size <= PATTERN_LIMIT and whole.weights.size > 0
-        histogram = whole.histogram() if checked else np.zeros(0)
+        checked = whole is not None and whole.weights.size > 0
+        histogram = whole.histogram() if whole is not None and checked else np.zeros(0)
         rates = model.noise.rates(len(model.sensors))
         shown = (model.mixing, model.probability, *rates)
         probability = pattern_table(*shown, lossy_reach=model.lossy_reach) if checked else np.zeros(0)
         longest = float(watched.stretch.max(initial=1.0))
         test = pattern_test(probability, histogram / longest, n_fitted) if checked else None
-        misplaced = 0.0 if test is None else test.misplaced(whole.n_samples / longest)
-        odd = find_odd_patterns(probability, histogram, whole.sensors, longest) if checked else []
+        misplaced = 0.0 if test is None or whole is None else test.misplaced(whole.n_samples / longest)
+        odd = find_odd_patterns(probability, histogram, watched.counts.sensors, longest) if checked else []
         odd_pair, quiet, splinters = (
             find_odd_pair(model, watched),
             QuietRows.of(model, watched),
             Splinters.of(fit.model),
         )
-        confused = confusions(model, whole, sources, probability, noise=noise == 1) if checked else []
+        confused = (
+            [] if whole is None or not checked else confusions(model, whole, sources, probability, noise=noise == 1)
+        )
         blocks = block_tests(model, watched)
         return cls(
             n_samples=watched.counts.n_samples,
@@ -112,6 +117,7 @@ class FitCheck:
             n_shared=int((fit.model.mixing.sum(axis=0) > 1).sum()),
             is_related=watched.pairs is None or watched.pairs.has_clear_link,
             state=_state(fit),
+            lead_of_lossy=_lead_of_lossy(fit),
         )
 
     @property
@@ -168,6 +174,8 @@ class FitCheck:
             )
         if self.splinters is not None:
             reasons.append(self.splinters.words())
+        if self.lead_of_lossy > CLEAR_LEAD:
+            reasons.append(f"edges that fail at times explain the rows better, by {self.lead_of_lossy:.0f} nats")
         return reasons
 
     def next_steps(self) -> list[str]:
@@ -175,13 +183,15 @@ class FitCheck:
         steps = []
         if self.state == "interrupted":
             steps.append("run it again and let it come to its end")
+        if self.state == "out of time":
+            steps.append("give it more time, or watch fewer sensors")
         if self.n_impossible:
             steps.append("learn with noise: leave out --noise 0")
         if self.quiet.p_value <= DOUBT and self.quiet.p_value == min(p for p in self._p_values() if p is not None):
             steps.append(
                 "add the rows in which nothing was on, for instance once with their number in a column for --weights"
             )
-        if self.splinters is not None:
+        if self.splinters is not None or self.lead_of_lossy > CLEAR_LEAD:
             steps.append(
                 "let edges fail at times with --edges lossy, or give each sensor misses with --noise per-sensor"
             )
@@ -232,21 +242,29 @@ class FitCheck:
 
 UNFINISHED = {
     "interrupted": "learning was interrupted: this is the best model so far, not the final one",
+    "out of time": "the time limit was over before learning was: this is the best model so far, not the final one",
     "not settled": "learning had not settled when it stopped",
 }
 
 
 def _state(fit: Fit) -> str:
     if fit.diagnostics.get("interrupted"):
-        return "interrupted"
+        return "out of time" if "time_limit" in fit.diagnostics else "interrupted"
     return "settled" if fit.converged else "not settled"
+
+
+def _lead_of_lossy(fit: Fit) -> float:
+    other = fit.diagnostics.get("other_edges")
+    if not isinstance(other, dict) or other.get("edges") != "lossy":
+        return 0.0
+    return max(0.0, -float(other.get("score_behind") or 0.0))
 
 
 def _how_often(p_value: float) -> str:
     return "hardly ever" if p_value < RARELY else f"in at most {percent(p_value)} of cases"
 
 
-def _places(model: OrMixture, data: PatternCounts) -> NDArray[np.int64]:
+def _places(model: OrMixture, data: Observations) -> NDArray[np.int64]:
     """The sensors that change in the data or, noise aside, in the model; the others say nothing about the noise."""
     sure = model.mixing if model.lossy_reach is None else model.lossy_reach >= 1
     always = sure[:, model.probability >= 1].any(axis=1)
@@ -293,6 +311,7 @@ def _named(model: OrMixture, whole: OrMixture, chosen: NDArray[np.bool_]) -> NDA
 class Diagnosis:
     """The verdict on a table and, if there is one, on a model learned from it.
 
+    >>> from bica.data.patterns import PatternCounts
     >>> exclusive = PatternCounts.of([[1, 0], [0, 1]] * 20, sensors=["a", "b"])
     >>> diagnosis = Diagnosis.of(exclusive)
     >>> diagnosis.verdict
@@ -307,7 +326,7 @@ class Diagnosis:
     fit: FitCheck | None
 
     @classmethod
-    def of(cls, data: PatternCounts, fit: Fit | None = None) -> Diagnosis:
+    def of(cls, data: Observations, fit: Fit | None = None) -> Diagnosis:
         """The diagnosis of a table, and of a fit to it if there is one. Nothing is fitted, and the seed is fixed.
 
         Time grows with the pairs of sensors; up to 16 sensors, some hundred random tables are drawn. Fits take longer.
@@ -325,7 +344,8 @@ class Diagnosis:
 
     def as_dict(self) -> dict[str, Any]:
         """The diagnosis as plain values that JSON can hold, with what is most wrong and what to do next in words."""
-        return dict(as_json(asdict(self))) | {"worst": self.worst(), "next": self.next_steps()}
+        words = {"worst": self.worst(), "next": self.next_steps()}
+        return dict(as_json(asdict(self))) | words
 
     def worst(self) -> str | None:
         """The pattern or the pair that is furthest from what the model has, in words; None where nothing is odd."""
@@ -355,7 +375,13 @@ class Diagnosis:
             return []
         first, second = self.table.negative_pairs[0].sensors
         apart = f"{first} and {second} exclude each other, as two values of one variable do"
-        return [f"{apart}: leave one of them out with --drop, or learn from the rows of each kind apart"]
+        steps = [f"{apart}: leave one of them out with --drop, or learn from the rows of each kind apart"]
+        if self.fit is None and not self.table.quiet_share:
+            steps.append(
+                "no row is all quiet: if the rows in which nothing was on were left out, as in a list of what was on, "
+                "add them; without these, independent sensors look as if they excluded each other"
+            )
+        return steps
 
     def sentences(self) -> list[str]:
         """The diagnosis in plain English, one line per finding: the verdict, its reasons, everything else."""
@@ -364,7 +390,8 @@ class Diagnosis:
     def findings(self) -> list[str]:
         """The size of the table and what it shows, apart from what speaks against the model."""
         table = self.table
-        size = f"{counted(table.n_samples, 'row')} of {counted(table.n_sensors, 'sensor')}, {table.n_distinct} distinct"
+        size = f"{counted(table.n_samples, 'row')} of {counted(table.n_sensors, 'sensor')}"
+        size += "" if table.n_distinct is None else f", {table.n_distinct} distinct"
         return [size, *table.sentences(), *([] if self.fit is None else self.fit.sentences())]
 
     def added_to(self, fit: Fit) -> Fit:

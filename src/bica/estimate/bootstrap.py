@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from bica.data.patterns import PatternCounts
-from bica.errors import SettingError
+from bica.errors import LimitError, SettingError
 from bica.model.files import LEVEL
 from bica.model.fit import Fit, Method
 from bica.model.or_mixture import OrMixture
-from bica.progress import checked_n_jobs, in_threads, listening, tracked
+from bica.progress import checked_n_jobs, go_on, in_threads, is_time_up, listening, time_limited, tracked
 
 
 def resampled(data: PatternCounts, rng: np.random.Generator) -> PatternCounts:
@@ -44,7 +44,7 @@ def fits_to_resamples(
 ) -> list[Fit]:
     """One fit per resample, each with its own random stream, so that threads change nothing; fewer after Ctrl-C.
 
-    Ctrl-C before the first fit is done is raised.
+    Ctrl-C before the first fit is done is raised. A method with a time limit has that for all resamples together.
     """
 
     def learn(stream: np.random.Generator) -> Fit:
@@ -52,13 +52,16 @@ def fits_to_resamples(
             return method.fit(resampled(data, stream), stream)
 
     fits: list[Fit] = []
-    with interrupts_noted() as interrupted:
+    with interrupts_noted() as interrupted, time_limited(getattr(method, "time_limit", None)):
         try:
             for fit in tracked(in_threads(learn, rng.spawn(n_resamples), n_jobs), "resamples", n_resamples):
                 if interrupted():  # the method caught Ctrl-C and returned what it had
                     raise KeyboardInterrupt
+                go_on()
                 fits.append(fit)
         except KeyboardInterrupt:
+            if not fits and is_time_up():
+                raise LimitError("not one resample was learned within the time limit; allow more time") from None
             if not fits:
                 raise
     return fits
@@ -166,7 +169,7 @@ class Bootstrap:
         return f"<Bootstrap: {self.n_resamples} resamples of {self.model.n_sources} sources{least}>"
 
     def _repr_html_(self) -> str:
-        from bica.report.page import bootstrap_table
+        from bica.report import bootstrap_table
 
         return bootstrap_table(self)
 

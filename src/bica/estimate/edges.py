@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.diagnose.goodness import Splinters, both_on
-from bica.estimate.lattice import lowest_rate
-from bica.estimate.noise import FAR, PER_SENSOR, has_splinters
-from bica.estimate.search import SourceSearch
+from bica.estimate.lattice import NoiseShape, lowest_rate
+from bica.estimate.noise import FIRST_FALSE_ALARM, FIRST_MISS, PER_SENSOR
+from bica.estimate.search import SourceSearch, Start
 from bica.estimate.settings import Varying
 from bica.model.fit import Fit
 from bica.model.noise import Noise
@@ -27,9 +27,11 @@ from bica.text import counted, folded
 
 NAMED = 6  # sensors of a family that are named
 MOST_SHARED = 2  # unknown rates of noise that all sensors share; where there are more, each sensor has its own
-CLEAR_LEAD = 10.0  # nats: nested sure sources can look like one lossy source, which ends about level with them
-SPLINTERED = 3.0  # sure sources per lossy one: lossy sources fall into four to six splinters, nested ones are two
+FAR_AHEAD = 40.0  # nats: more than a search with sure edges gains that began with the sources nearest to lossy ones
+LEAST_ROWS = 3.0  # that a sure source to begin with is on in
+MOST_FREQUENT = 0.95  # probability of such a source: its rate must be finite
 LEAST_SENSORS = 3  # that tell a lossy edge from a rare source
+MOST_ERROR = 0.5  # of a probability; a larger standard error says nothing of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,47 +80,106 @@ class LossyFit:
     families: tuple[Family, ...] = ()  # sources that stand for several
 
 
+@dataclass(eq=False)
 class LossyRival:
     """The answer with lossy edges to a table, learned when it is first asked for."""
 
-    def __init__(self, table: Varying, learn: Callable[[], LossyFit], joined: Callable[[LossyFit], LossyFit]) -> None:
-        self.table = table
-        self.learn = learn
-        self.joined = joined  # families of sources made one
-        self.has_stopped_the_other = False  # whether the search with sure edges was given up
+    table: Varying
+    learn: Callable[[], LossyFit]
+    joined: Callable[[LossyFit], LossyFit]  # families of sources made one
+    may_win: bool = True  # whether lossy edges may be the answer, not only the start of another search
+    may_go_on: list[bool] = field(default_factory=list)  # for each search with sure edges that was judged
 
     @cached_property
     def found(self) -> LossyFit:
         """The sources with lossy edges."""
         return self.learn()
 
-    def leads(self, search: SourceSearch) -> bool:
-        """Whether a search with sure edges, in the middle of many splinters, is so far behind that it may stop.
+    @property
+    def was_asked(self) -> bool:
+        """Whether the sources with lossy edges were needed so far."""
+        return "found" in self.__dict__
 
-        It has to have several times as many sources by then: nested sure sources look like splinters, too, and lossy
-        edges would need half as many of them, but once the search has ended sure edges win there.
+    @property
+    def has_stopped_the_other(self) -> bool:
+        """Whether every search with sure edges was given up."""
+        return bool(self.may_go_on) and not any(self.may_go_on)
+
+    def start(self, shape: NoiseShape) -> Start:
+        """The sure sources nearest to the lossy ones: what each reaches best, its best two sensors, and so on.
+
+        Sure sources that contain each other look exactly like one lossy source: its reach says how often the smaller
+        and the larger ones are on. The known sources come first, as they are.
         """
-        point, noise = search.best.fit.point, search.surface.noise
-        if not has_splinters(search) or point.sources.size <= SPLINTERED * self.found.probability.size:
+        if self.found.interrupted:
+            raise KeyboardInterrupt
+        found, n_rows, known = self.found, self._n_rows, self.table.known
+        sets = dict.fromkeys(self.table.known_sets.tolist(), 0.0)
+        for probability, reach in zip(found.probability[len(known) :], found.reach.T[len(known) :], strict=True):
+            in_turn = np.argsort(-reach, kind="stable")[: np.count_nonzero(reach)]
+            share = probability * (reach[in_turn] - np.append(reach[in_turn[1:]], 0.0))
+            for size in np.flatnonzero(share * n_rows >= LEAST_ROWS) + 1:
+                inside = int((np.int64(1) << in_turn[:size]).sum())
+                if size >= shape.least_sensors and not any(inside & no == no for no in self.table.forbidden_sets):
+                    sets[inside] = sets.get(inside, 0.0) + share[size - 1]
+        probability = np.minimum(np.array(list(sets.values())), MOST_FREQUENT)
+        probability[: len(known)] = found.probability[: len(known)]
+        free = np.array([source.probability is None for source in known] + [True] * (len(sets) - len(known)), bool)
+        noise = np.repeat([FIRST_FALSE_ALARM, FIRST_MISS], shape.n_unknown // 2)
+        noise = noise if noise.size else np.array([FIRST_FALSE_ALARM])
+        return Start(np.array(list(sets), dtype=np.int64), -np.log1p(-probability), free, noise, len(known))
+
+    def is_dearer(self, search: SourceSearch) -> bool:
+        """Whether sure sources that explain the rows as well as the lossy ones would still be far behind.
+
+        Rows from lossy sources are explained ever better by more and more sure ones, each of which costs something.
+        """
+        if not self.may_win or self.found.log_likelihood is None:
             return False
+        height = search.best.fit.point.log_likelihood
+        most = self._score_of_search(search) + max(self.found.log_likelihood - height, 0.0)
+        return self.score() > most + FAR_AHEAD
+
+    def is_within_reach(self, search: SourceSearch) -> bool:
+        """Whether a search with sure edges that began near the lossy ones may still be the answer."""
+        if not self.may_win:
+            return True
+        self.may_go_on.append(not self.is_dearer(search) and self.score() <= self._score_of_search(search) + FAR_AHEAD)
+        return self.may_go_on[-1]
+
+    def _score_of_search(self, search: SourceSearch) -> float:
+        point, noise = search.best.fit.point, search.surface.noise
         sizes = np.bitwise_count(point.sources.view(np.uint64))
         false_alarms = noise.rates(point.noise)[0] if noise.n_unknown > MOST_SHARED else np.empty(0)
-        behind = self._sure_score(point.log_likelihood, sizes, noise.n_unknown, false_alarms)
-        self.has_stopped_the_other = self.score() > behind + FAR
-        return self.has_stopped_the_other
+        return self._sure_score(point.log_likelihood, sizes, noise.n_unknown, false_alarms)
 
     def chosen(self, sure: Fit) -> Fit:
         """The better of both fits, with the other's answer among its diagnostics."""
         ahead = self.score() - self.score_of(sure)
-        if self.found.interrupted or ahead <= CLEAR_LEAD:
+        if self.found.interrupted:
+            return cut_short(sure)
+        lossy = self.fit() if ahead > 0 else None
+        if lossy is None or (_tells_nothing(lossy) and not self.has_stopped_the_other):
             return _noted(sure, "sure", self.found.probability.size, self.found.log_likelihood, -ahead)
         so_far = " when the search was given up" if self.has_stopped_the_other else ""
-        return _noted(self.fit(), "lossy", sure.model.n_sources, sure.log_likelihood, ahead, so_far)
+        lossy = _noted(lossy, "lossy", sure.model.n_sources, sure.log_likelihood, ahead, so_far)
+        return cut_short(lossy) if "interrupted" in sure.diagnostics else lossy
+
+    def compared_with(self, sure: Fit) -> Fit:
+        """A fit with sure edges, as the user wants it, with how far behind lossy edges it is."""
+        if self.found.interrupted:
+            return sure
+        behind = self.score_of(sure) - self.score()
+        return _noted(sure, "sure", self.found.probability.size, self.found.log_likelihood, behind)
 
     def fit(self) -> Fit:
         """The fit with lossy edges, families joined."""
-        height = self.found.log_likelihood
-        found = lossy_as_fit(self.table, self.found if self.found.interrupted else self.joined(self.found))
+        height, learned = self.found.log_likelihood, self.found
+        try:
+            learned = learned if learned.interrupted else self.joined(learned)
+        except KeyboardInterrupt:
+            learned = replace(learned, interrupted=True)
+        found = lossy_as_fit(self.table, learned)
         return replace(found, diagnostics={**found.diagnostics, "log_likelihood_of_pieces": height})
 
     def score_of(self, sure: Fit) -> float:
@@ -157,6 +218,19 @@ class LossyRival:
     def _choices(self, sizes: NDArray[Any]) -> float:
         n_sensors = self.table.data.n_sensors
         return sum(math.log(math.comb(n_sensors, int(size))) for size in sizes)
+
+
+def _tells_nothing(lossy: Fit) -> bool:
+    """Whether rows leave open how often some source of three or more sensors is on, though such rows could tell."""
+    if lossy.probability_error is None:
+        return False
+    wide = lossy.model.mixing.sum(axis=0) >= LEAST_SENSORS
+    return bool((lossy.probability_error[wide] > MOST_ERROR).any())
+
+
+def cut_short(fit: Fit) -> Fit:
+    """The fit, marked as interrupted: it is whole, but whether other edges fit better was left open."""
+    return replace(fit, converged=False, diagnostics={**fit.diagnostics, "interrupted": True})
 
 
 def half_log(n_rows: Any) -> Any:
@@ -245,7 +319,9 @@ def chosen_of_many(table: Varying, sure: Fit, found: LossyFit) -> Fit:
     heights = [_height(table, fit.model, sets) for fit in (lossy, sure)]
     rival = LossyRival(table, lambda: replace(found, log_likelihood=heights[0]), lambda alone: alone)
     ahead = rival.score() - rival.score_of(replace(sure, log_likelihood=heights[1]))
-    if found.interrupted or ahead <= 0:
+    if found.interrupted:
+        return cut_short(sure)
+    if ahead <= 0:
         return _noted(sure, "sure", found.probability.size, None, -ahead)
     return _noted(lossy, "lossy", sure.model.n_sources, None, ahead)
 
@@ -275,4 +351,5 @@ def _sets_of_sensors(table: Varying, found: LossyFit) -> list[NDArray[np.int64]]
 
 def _height(table: Varying, model: OrMixture, sets: list[NDArray[np.int64]]) -> float:
     """The log-likelihoods of sets of sensors, each by itself, added up."""
-    return sum(model.of_sensors(sensors).log_likelihood(table.whole.project(sensors.tolist())) for sensors in sets)
+    table.whole.fetch(sets)
+    return sum(model.of_sensors(sensors).log_likelihood(table.whole.counts_of(sensors)) for sensors in sets)

@@ -20,9 +20,14 @@ from scipy.sparse.csgraph import connected_components
 from bica.data.pairs import dependent_pairs, pair_p_values
 from bica.data.patterns import PatternCounts
 from bica.errors import DataError, LimitError, SettingError
-from bica.kernels.lattice.channel import apply_channel
-from bica.kernels.lattice.recursion import clique_table, off_probabilities, off_probabilities_of_allowed, quiet_weight
-from bica.kernels.lattice.subsets import subset_sums
+from bica.kernels.lattice.subsets import (
+    apply_channel,
+    clique_table,
+    off_probabilities,
+    off_probabilities_of_allowed,
+    quiet_weight,
+    subset_sums,
+)
 from bica.model.fit import Fit
 from bica.model.noise import Noise, pattern_table, tabled_groups
 from bica.model.or_mixture import OrMixture

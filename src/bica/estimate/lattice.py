@@ -9,19 +9,19 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bica.data.observations import Observations
 from bica.data.patterns import PatternCounts
-from bica.kernels.lattice.channel import apply_channel_transposed, apply_matrices, channel_matrices
 from bica.kernels.lattice.likelihood import (
     CellGroups,
     best_additions,
     candidate_gradient,
     mix_sources,
-    noise_gradient,
-    probability_derivatives,
+    noise_derivatives,
     read_cells,
-    source_gradient,
+    source_derivatives,
     spread_cells,
 )
+from bica.kernels.lattice.subsets import apply_channel_transposed, apply_matrices, channel_matrices
 from bica.model.noise import Noise
 
 Sets = NDArray[np.int64]
@@ -35,7 +35,7 @@ HIGHEST = 0.45  # flip rate: at one half a sensor says nothing
 LOWEST_FLIPS = 0.01  # flips in the whole table at the lowest flip rate: too few to change an estimate
 
 
-def lowest_rate(data: PatternCounts) -> float:
+def lowest_rate(data: Observations) -> float:
     """The lowest rate of noise: too low to change an estimate, but not 0, since every row must stay possible."""
     return LOWEST_FLIPS / max(1.0, data.n_samples * data.n_sensors)
 
@@ -44,7 +44,6 @@ class Pace(NamedTuple):
     """How a refit climbs."""
 
     tolerance: float = 1e-3  # nats: a step that promises less is the last
-    fresh: int = 3  # steps that share one information matrix, where it costs as much as many slopes
     most_steps: int = 100
     tries: int = 14  # ever shorter steps in one direction; few where a likelihood is only nearly smooth
 
@@ -144,10 +143,15 @@ class Point:
     noise: Vector  # (n_unknown,), the unknown noise rates
     log_likelihood: float
     hidden: Vector  # (2^n_sensors,), probability of every set of sensors being switched on by the sources
+    shown: Vector  # (2^n_sensors,), probability of every pattern that noisy sensors show
     cell_probability: Vector  # (n_cells,), of what was observed
+    slopes: list[Matrix]  # empty, or the derivatives once they were asked for
 
 
 SMALL_SETS, FEW, FEWER = 5, 10, 5  # candidates looked at closely: 10 of each size up to 5 sensors, 5 of each above
+
+
+LOOKING = 0.3  # nanoseconds per cell of the lattice for one candidate
 
 
 class Surface:
@@ -160,21 +164,19 @@ class Surface:
         self.cells = cells
         self.noise = noise
         self.forbidden = np.empty(0, np.int64) if forbidden is None else forbidden  # sets that no source may contain
-        self.work = 0.0  # a search on the lattice of so few sensors is never too long
+        self.work = 0.0  # cells visited so far, about a nanosecond each; few sensors never take too long
 
     def at(self, sources: Sets, rate: Vector, noise: Vector) -> Point:
         """The point with its likelihood: n + m passes over the lattice for n sources and m sensors."""
         hidden, probability = np.empty(2**self.cells.n_sensors), -np.expm1(-rate)
+        self.work += (sources.size + self.cells.n_sensors) * hidden.size
         mix_sources(sources, probability, hidden)
-        observed = self.cells.read(self._shown(hidden, noise))
-        with np.errstate(divide="ignore"):
-            log_likelihood = float(self.cells.weights @ np.log(observed))
-        return Point(sources, rate, probability, noise, log_likelihood, hidden, observed)
-
-    def _shown(self, hidden: Vector, noise: Vector) -> Vector:
         shown = hidden.copy()
         apply_matrices(shown, self.noise.matrices(noise))
-        return shown
+        observed = self.cells.read(shown)
+        with np.errstate(divide="ignore"):
+            log_likelihood = float(self.cells.weights @ np.log(observed))
+        return Point(sources, rate, probability, noise, log_likelihood, hidden, shown, observed, [])
 
     def _by_shown(self, point: Point) -> Vector:
         return self.cells.spread(self.cells.weights / point.cell_probability)
@@ -221,28 +223,20 @@ class Surface:
 
     def gradient(self, point: Point) -> Vector:
         """The slope by the rates of the point's own sources, then by the unknown noise: (n_parameters,)."""
-        by_shown = self._by_shown(point)
-        by_rate = source_gradient(point.hidden, self._by_hidden(point, by_shown), point.sources)
-        if not self.noise.n_unknown:
-            return by_rate
-        by_channel = noise_gradient(self._shown(point.hidden, point.noise), by_shown, *self.noise.rates(point.noise))
-        by_noise = by_channel[:, 0] @ self.noise.false_alarm_of + by_channel[:, 1] @ self.noise.miss_of
-        return np.concatenate([by_rate, by_noise])
+        slope: Vector = self.derivatives(point) @ self.cells.weights
+        return slope
 
-    def derivatives(self, point: Point) -> NDArray[np.float64]:
+    def derivatives(self, point: Point) -> Matrix:
         """Derivatives of each cell's log probability, by rates, then by unknown noise: (n_parameters, n_cells)."""
-        derivatives = np.empty((point.sources.size + self.noise.n_unknown, point.cell_probability.size))
-        probability_derivatives(
-            point.hidden,
-            self._shown(point.hidden, point.noise),
-            point.sources,
-            self.noise.rates(point.noise),
-            (self.noise.false_alarm_of, self.noise.miss_of),
-            self.noise.matrices(point.noise),
-            self._groups(),
-            derivatives,
-        )
-        return derivatives / point.cell_probability
+        if not point.slopes:
+            n_sources, groups, cell = point.sources.size, self._groups(), point.cell_probability
+            slopes = np.empty((n_sources + self.noise.n_unknown, cell.size))
+            matrices, rates = self.noise.matrices(point.noise), self.noise.rates(point.noise)
+            rates_of = self.noise.false_alarm_of, self.noise.miss_of
+            source_derivatives(point.shown, point.sources, matrices, groups, cell, slopes[:n_sources])
+            noise_derivatives(point.shown, rates, rates_of, groups, slopes[n_sources:])
+            point.slopes.append(slopes / cell)
+        return point.slopes[0]
 
     def _groups(self) -> CellGroups:
         return CellGroups(self.cells.unobserved, self.cells.starts, self.cells.cells)
@@ -251,8 +245,9 @@ class Surface:
         """By how much each candidate alone would raise the log-likelihood, and its best probability."""
         gain, probability = np.empty(candidates.size), np.empty(candidates.size)
         matrices = self.noise.matrices(point.noise)
+        self.work += LOOKING * candidates.size * point.shown.size
         best_additions(
-            point.hidden,
+            point.shown,
             matrices,
             candidates,
             self._groups(),

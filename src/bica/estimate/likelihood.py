@@ -3,40 +3,66 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from time import process_time
+from typing import ClassVar, Literal
 
 import numpy as np
 
+from bica.data.observations import Observations
 from bica.data.pairs import own_order
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.diagnose.table import TableCheck
 from bica.errors import BicaWarning, DataError, LimitError, SettingError
+from bica.estimate.averaging import averaged
 from bica.estimate.blocks.learn import WideTask
 from bica.estimate.blocks.rounds import Round
-from bica.estimate.edges import LEAST_SENSORS, LossyFit, LossyRival, chosen_of_many, lossy_as_fit, refutes_sure_edges
-from bica.estimate.lattice import LATTICE_SENSORS, Cells, NoiseShape, Surface, lowest_rate
+from bica.estimate.edges import (
+    LEAST_SENSORS,
+    LossyFit,
+    LossyRival,
+    chosen_of_many,
+    cut_short,
+    lossy_as_fit,
+    refutes_sure_edges,
+)
+from bica.estimate.lattice import HIGHEST, LATTICE_SENSORS, Cells, NoiseShape, Surface, lowest_rate
 from bica.estimate.lossy.families import with_families
 from bica.estimate.lossy.learn import learn_lossy
-from bica.estimate.noise import FLIPS, has_splinters, never
+from bica.estimate.noise import FLIPS, Rival, drowns_in_splinters, has_splinters, rate_of_noise_alone
 from bica.estimate.rows.lossy import learn_lossy_rows
-from bica.estimate.rows.states import fit_on_rows
-from bica.estimate.search import BETTER, BY_SLOPE, SourceSearch, Start, add, drop, from_rows, look_closer, single
+from bica.estimate.rows.states import MOST_WORK, fit_on_rows
+from bica.estimate.search import (
+    ALL_SETS,
+    BETTER,
+    BY_GAIN,
+    BY_SLOPE,
+    SourceSearch,
+    Start,
+    add,
+    add_several,
+    drop,
+    from_rows,
+    look_closer,
+    single,
+)
 from bica.estimate.settings import WORD, Settings, Varying
 from bica.estimate.temporal import Bounds, learn_in_time
-from bica.estimate.whole import Route, WholeTask
+from bica.estimate.whole import FIRST_PROBABILITY, Route, WholeTask
 from bica.kernels.bits import all_observed
-from bica.kernels.compiled import A_WIDE_FIT, expect
+from bica.kernels.compiled import A_WIDE_FIT, expect, n_compiled
+from bica.model.files import probability_interval
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
+from bica.progress import TimeUp, is_time_up, time_limited
 
 AT_ONCE = 16  # sensors whose exact likelihood is a matter of seconds
 IN_TIME = "likelihood in time"  # how a fit names itself that made use of the order of the rows
 INTERRUPTED = "interrupted: this is the best model so far, not the final one"
+TIME_UP = "the time limit is over: this is the best model so far, not the final one"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,33 +77,51 @@ class Likelihood(Settings):
     ([[1, 1], [1, 0]], [0.5, 0.2])
     """
 
+    learns_from_sums: ClassVar[bool] = True  # of partitions: rows in memory are needed up to 64 sensors only
     noise: Noise | Literal["auto", "estimate", "two-rates", "per-sensor"] = "auto"  # the rows choose
     edges: Literal["auto", "sure", "lossy"] = "auto"  # the rows choose where the noise is left to them, too
 
-    def fit(self, data: PatternCounts, rng: np.random.Generator) -> Fit:
+    def fit(self, data: Observations, rng: np.random.Generator) -> Fit:
         """Learn from counted rows; Ctrl-C keeps the best so far. Chance is used for tables of many sensors only."""
+        with time_limited(self.time_limit):
+            fit = self._marked(self._fit(data, rng))
+        _warn_if_unfinished(fit)
+        return fit
+
+    def _fit(self, data: Observations, rng: np.random.Generator) -> Fit:
+        data = data.counts() if data.varying().size <= WORD else data  # where few sensors vary, rows are needed
         table = Varying.of(data, self.known, self.forbidden)
         largest = AT_ONCE if self.prior is None else LATTICE_SENSORS  # a prior is for the lattice alone
-        if table.places.size <= largest:
-            fit = self._fit_at_once(table, self.edges_to_learn())
-        else:
-            fit = self._fit_in_own_order(data, rng)
-        if not fit.converged and fit.diagnostics.get("interrupted"):
-            warnings.warn(INTERRUPTED, BicaWarning, stacklevel=2)
-        return fit
+        try:
+            if table.places.size <= largest:
+                return averaged(table, self, self._fit_at_once(table, self.edges_to_learn()), lattice_task)
+            return self._fit_in_own_order(data, rng)
+        except TimeUp:
+            return nothing_found(table, self.noise)
+
+    def _marked(self, fit: Fit) -> Fit:
+        """The fit, with the time limit among its diagnostics if that ended it."""
+        if "interrupted" not in fit.diagnostics or not is_time_up():
+            return fit
+        return replace(fit, diagnostics={**fit.diagnostics, "time_limit": self.time_limit})
 
     def _fit_at_once(self, table: Varying, edges: str) -> Fit:
         """From the exact likelihood of all sensors: with sure edges, with lossy ones, or with whichever is better."""
-        n_fillings = _n_fillings(table.whole, table.data.n_sensors)
+        n_fillings = _n_fillings(table.whole.counts(), table.data.n_sensors)
         rival = LossyRival(table, partial(learn_lossy, table, self), partial(with_families, table))
         if edges == "lossy":
             if n_fillings > LOSSY_CELLS:
                 raise LimitError(_too_many_fillings(n_fillings, LOSSY_CELLS))
             return rival.fit()
-        if edges == "sure" or table.data.n_sensors < LEAST_SENSORS or n_fillings > LOSSY_CELLS:
+        alone = self.noise == FLIPS.name or isinstance(self.noise, Noise)
+        if alone or table.data.n_sensors < LEAST_SENSORS or n_fillings > LOSSY_CELLS:
             return fit_on_lattice(table, self)
-        sure = fit_on_lattice(table, self, is_beaten=rival.leads)
-        return rival.chosen(sure) if rival.has_stopped_the_other or looks_lossy(sure) else sure
+        rival.may_win = edges == "auto"
+        sure = fit_on_lattice(table, self, rival=rival)
+        if rival.may_win:
+            return rival.chosen(sure) if rival.was_asked else sure
+        asked = self.edges == "sure" and replace(self, edges="auto").edges_to_learn() == "auto"
+        return rival.compared_with(sure) if asked and rival.was_asked else sure
 
     def fit_in_order(self, rows: Rows, rng: np.random.Generator) -> Fit:
         """Learn from rows that are consecutive slots: without their order first, then with it.
@@ -86,6 +130,13 @@ class Likelihood(Settings):
         ``diagnostics["in_time"]`` what the order changed. Ctrl-C keeps the best so far, marked as interrupted.
         """
         self._check_in_order()
+        with time_limited(self.time_limit):
+            fit = self._marked(self._fit_in_order(rows, rng))
+        if fit.method == IN_TIME or "time_limit" in fit.diagnostics:  # else the fit without order has warned
+            _warn_if_unfinished(fit)
+        return fit
+
+    def _fit_in_order(self, rows: Rows, rng: np.random.Generator) -> Fit:
         first = replace(self, noise="estimate" if self.noise == "auto" else self.noise).fit(rows.counts(), rng)
         if "interrupted" in first.diagnostics:
             return first
@@ -98,8 +149,6 @@ class Likelihood(Settings):
         known = np.array([bounds.keeps(column) for column in found.model.mixing.T], dtype=bool)
         kept = np.flatnonzero(known | (found.model.probability >= (self.min_probability or 0.0)))
         model, stays = found.model.pick(kept), found.persistence[kept]
-        if found.interrupted:
-            warnings.warn(INTERRUPTED, BicaWarning, stacklevel=2)
         return Fit(
             model,
             method=IN_TIME,
@@ -129,7 +178,7 @@ class Likelihood(Settings):
         if self.noise in ("two-rates", "per-sensor"):
             raise SettingError("in time, one flip rate is estimated for all sensors; give the rates, or leave them out")
 
-    def _fit_in_own_order(self, data: PatternCounts, rng: np.random.Generator) -> Fit:
+    def _fit_in_own_order(self, data: Observations, rng: np.random.Generator) -> Fit:
         """From blocks of the columns in an order that the rows give them, so that the order of the table is no matter.
 
         Which neighbours make a block where there are too many, which of equal steps comes first and what chance does
@@ -141,7 +190,7 @@ class Likelihood(Settings):
             self.noise.rates(data.n_sensors)  # which refuses rates of other sensors
             ordered = replace(self, noise=self.noise.of_sensors(order))
         table = Varying.of(data.project(order.tolist()), self.known, self.forbidden)
-        fit = ordered._fit_from_blocks(table, rng)
+        fit = _with_noise_alone(ordered._fit_from_blocks(table, rng), table)
         back = np.argsort(order)
         reach_error = None if fit.reach_error is None else fit.reach_error[back]
         leak_error = None if fit.leak_error is None else fit.leak_error[back]
@@ -158,27 +207,22 @@ class Likelihood(Settings):
         if edges == "sure" or self.known:
             return self._all_at_once(table, task, learned)
         found: LossyFit | None = None
-        for answer in (task.result, partial(self._all_at_once, table, task)):
+        at_once = partial(self._all_at_once, table, task)
+        quick = table.data.n_sensors <= LATTICE_SENSORS  # then blocks, which stop early, are only a start
+        for answer in (at_once,) if quick else (task.result, at_once):
             fit = answer(learned)
             if "interrupted" in fit.diagnostics:
                 return fit
             complete = not self.min_probability  # sensors whose rare sources were left out refute any edges
-            if found is None and complete and refutes_sure_edges(table, fit):
-                found = self._lossy_if_finished(table, rng)
-                if found is None:
-                    return replace(fit, converged=False, diagnostics={**fit.diagnostics, "interrupted": True})
-            fit = fit if found is None else chosen_of_many(table, fit, found)
-            if fit.model.has_lossy_edges:
+            try:
+                if found is None and complete and refutes_sure_edges(table, fit):
+                    found = learn_lossy_rows(table, self, rng)
+                fit = fit if found is None else chosen_of_many(table, fit, found)
+            except KeyboardInterrupt:
+                return cut_short(fit)
+            if fit.model.has_lossy_edges or "interrupted" in fit.diagnostics:
                 break
         return fit
-
-    def _lossy_if_finished(self, table: Varying, rng: np.random.Generator) -> LossyFit | None:
-        """The sources with lossy edges; None after Ctrl-C."""
-        try:
-            found = learn_lossy_rows(table, self, rng)
-        except KeyboardInterrupt:
-            return None
-        return None if found.interrupted else found
 
     def _all_at_once(self, table: Varying, task: WideTask, learned: Round) -> Fit:
         """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""
@@ -186,9 +230,12 @@ class Likelihood(Settings):
             return task.result(learned)
         start, asked = task.start_at_once(learned), self.noise in ("two-rates", "per-sensor")
         decided = learned.unanimous and not asked and self.n_sources is None
-        fit = fit_on_rows(table, self, start, briefly=decided)
+        small = table.data.n_sensors <= LATTICE_SENSORS and not decided and table.data.counts().observed is None
+        most_states = CELLS_PER_STATE * 2.0**table.data.n_sensors if small else np.inf
+        fit = fit_on_rows(table, self, start, briefly=decided, most_states=most_states)
         if fit is None and table.data.n_sensors <= LATTICE_SENSORS and not decided:
-            return fit_on_lattice(table, self, start)
+            # other kinds of noise would take several times as long: only on request
+            return fit_on_lattice(table, replace(self, noise="estimate" if self.noise == "auto" else self.noise), start)
         if fit is None and asked:
             raise LimitError(
                 "these rows have too many hidden states to estimate misses and false alarms apart; give the rates, or "
@@ -199,13 +246,39 @@ class Likelihood(Settings):
         return task.result(learned) if fit is None else fit
 
 
+def _warn_if_unfinished(fit: Fit) -> None:
+    """Warn of a fit that Ctrl-C or its own time limit ended; a limit around several fits is not the matter of one."""
+    if "interrupted" in fit.diagnostics and not is_time_up():
+        warnings.warn(INTERRUPTED if "time_limit" not in fit.diagnostics else TIME_UP, BicaWarning, stacklevel=3)
+
+
+def nothing_found(table: Varying, noise: Noise | str) -> Fit:
+    """The answer where the time was too short for any other: the known sources, and noise that explains all rows."""
+    data, known = table.data, table.known
+    mixing = np.array([[name in source.sensors for source in known] for name in data.sensors], dtype=bool)
+    probability = np.array([source.probability or FIRST_PROBABILITY for source in known], dtype=float)
+    share = float(np.mean(data.ones() / np.maximum(data.times_observed(), 1.0))) if data.n_sensors else 0.0
+    given = noise if isinstance(noise, Noise) else Noise.flips(min(HIGHEST, max(lowest_rate(data), share)))
+    model, _ = table.model(
+        mixing.reshape(data.n_sensors, len(known)), probability, np.full(probability.size, np.nan), given
+    )
+    return Fit(
+        model,
+        method="likelihood",
+        n_samples=table.whole.n_samples,
+        converged=False,
+        diagnostics={"noise": {"estimated": False}, "interrupted": True},
+    )
+
+
 BYTES_A_CELL = 48  # of the lattice: six tables of floats are alive at once
-SECONDS_A_CELL = 1.2e-4  # measured on one slow core with 10 % noise, 14 to 16 sensors; noise-free tables take a quarter
-SECONDS_AT_LEAST = 0.1
 BYTES_A_PAIR = 48  # six squares of floats
 BYTES_A_ROW = 1.0  # and sensor: rows, columns and the ones of both as bits and lists
-SECONDS_A_BLOCK = 0.02  # measured on two slow cores with 50 000 rows; half of it goes with the rows
+TRIAL = 3.0  # seconds of CPU time for which a fit is tried, to see how long it takes
+LONGER_AT_ONCE, LONGER_ON_STATES, LONGER_FROM_BLOCKS = 3.0, 4.0, 3.0  # times the trial: half way in logs to the longest
+SECONDS_A_BLOCK = 0.008  # measured with 50 000 rows; half of it goes with the rows
 SECONDS_A_PAIR_AND_ROW = 4e-12
+MOST_TRIALS = 20  # after an install the first ones only compile; each goes some kernels further
 
 
 def _what_changed(before: OrMixture, after: OrMixture) -> dict[str, list[list[str]]]:
@@ -222,74 +295,81 @@ class Forecast:
     """What learning from a table takes."""
 
     method: str
-    seconds: float
+    seconds: float  # of one core
     megabytes: float
     sentence: str
 
 
-def forecast(table: TableCheck) -> Forecast:
-    """The exact likelihood of all sensors up to 16 that vary, blocks and rows beyond; to a factor of five or so.
+def forecast(data: PatternCounts, table: TableCheck) -> Forecast:
+    """What learning takes, mostly to a factor of three: it is tried for three seconds; beyond, its size says.
+
+    Which search a table needs shows only in the search: of two tables of one size, one may take ten times as long.
 
     >>> from bica.data.patterns import PatternCounts
-    >>> forecast(TableCheck.of(PatternCounts.of([[0, 1], [1, 1], [0, 0]]))).sentence
-    'method likelihood, all sensors at once: less than a second, however many rows; far longer for a hundred sources'
+    >>> counts = PatternCounts.of([[0, 1], [1, 1], [0, 0]])
+    >>> forecast(counts, TableCheck.of(counts)).sentence
+    'method likelihood, all sensors at once: less than 3 seconds'
     """
+    at_once, size = table.n_varying <= AT_ONCE, table.n_varying
+    megabytes = BYTES_A_CELL * 2**size / 1e6 if at_once else 0.0
+    if not at_once:
+        megabytes = (BYTES_A_PAIR * size**2 + BYTES_A_ROW * table.most_distinct * size) / 1e6
+    try:
+        seconds, ended = _tried(data)
+    except LimitError as error:
+        return Forecast("likelihood", 0.0, megabytes, f"method likelihood cannot learn from this table: {error}")
+    if not ended:
+        seconds = _longer(table)
+    how = f"less than {TRIAL:.0f} seconds" if ended else _duration(seconds)
+    memory = f" and {megabytes:.0f} MB" if megabytes >= 1 else ""
+    way = "all sensors at once" if at_once else "from blocks of sensors"
+    return Forecast("likelihood", seconds, megabytes, f"method likelihood, {way}: {how}{memory}")
+
+
+def _tried(data: PatternCounts) -> tuple[float, bool]:
+    """How long a fit ran, in seconds of CPU time, and whether it came to its end; again if it had to compile."""
+    for _ in range(MOST_TRIALS):
+        compiled, begun = n_compiled(), process_time()
+        with time_limited(TRIAL, process_time), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fit = Likelihood().fit(data, np.random.default_rng(0))
+        if n_compiled() == compiled:
+            break
+    return process_time() - begun, "interrupted" not in fit.diagnostics
+
+
+def _longer(table: TableCheck) -> float:
+    """How long a fit takes that is not done after the trial."""
     if table.n_varying <= AT_ONCE:
-        seconds = SECONDS_AT_LEAST + SECONDS_A_CELL * 2**table.n_varying
-        megabytes = BYTES_A_CELL * 2**table.n_varying / 1e6
-        how = f"{_duration(seconds)} and {megabytes:.0f} MB" if megabytes >= 1 else _duration(seconds)
-        sentence = f"method likelihood, all sensors at once: {how}, however many rows"
-        return Forecast("likelihood", seconds, megabytes, f"{sentence}; far longer for a hundred sources")
-    seconds = table.n_varying * SECONDS_A_BLOCK * (0.5 + table.n_distinct / 1e5)
-    seconds += SECONDS_A_PAIR_AND_ROW * table.n_varying**2 * table.n_distinct
-    megabytes = (BYTES_A_PAIR * table.n_varying**2 + BYTES_A_ROW * table.n_distinct * table.n_varying) / 1e6
-    return Forecast(
-        "likelihood",
-        seconds,
-        megabytes,
-        f"method likelihood, from blocks of sensors: {_duration(seconds)} and {max(1.0, megabytes):.0f} MB "
-        "where sources reach few sensors, a few times that where they reach many",
-    )
+        return TRIAL * LONGER_AT_ONCE
+    if table.n_varying <= WORD:
+        return TRIAL * LONGER_ON_STATES
+    seconds = table.n_varying * SECONDS_A_BLOCK * (0.5 + table.most_distinct / 1e5)
+    seconds += SECONDS_A_PAIR_AND_ROW * table.n_varying**2 * table.most_distinct
+    return max(TRIAL * LONGER_FROM_BLOCKS, seconds)
 
 
 def _duration(seconds: float) -> str:
-    if seconds < 1:
-        return "less than a second"
     return f"some {seconds:.0f} seconds" if seconds < 100 else f"some {seconds / 60:.0f} minutes"
 
 
 LOSSY_CELLS = 2**20  # the same for lossy edges, where each is read once per edge and step
 
 
-SPLINTERS = 0.4  # of the sources
-
-
-def looks_lossy(sure: Fit) -> bool:
-    """Whether lossy edges are worth a fit: one flip rate is not enough, or many sources are splinters.
-
-    A lossy source falls into sources that are others less one sensor, half and more of all sources then. Of ten sure
-    sources behind ten sensors, three are such at most.
-
-    >>> from bica import OrMixture
-    >>> noise = {"noise": {"flip_rate": 0.01}}
-    >>> looks_lossy(Fit(OrMixture([[1, 1, 0], [1, 1, 1], [1, 0, 1]], [0.1] * 3), diagnostics=noise))
-    True
-    >>> looks_lossy(Fit(OrMixture([[1, 0], [1, 1], [0, 1]], [0.1] * 2), diagnostics=noise))
-    False
-    """
-    if "interrupted" in sure.diagnostics:
-        return False
-    columns = sure.model.mixing.astype(np.int64)
-    sizes, shared = columns.sum(axis=0), columns.T @ columns
-    less_one = (shared == sizes) & (sizes >= 2) & (sizes[:, None] == sizes + 1)
-    return "flip_rate" not in sure.diagnostics["noise"] or bool(
-        less_one.any(axis=0).sum() >= SPLINTERS * sizes.size > 0
-    )
+def _with_noise_alone(fit: Fit, table: Varying) -> Fit:
+    """The fit with the flip rate of sensors that show noise only, where no source was found in those that vary."""
+    if fit.model.mixing[table.places].any() or "flip_rate" not in fit.diagnostics["noise"]:
+        return fit
+    rate, error = rate_of_noise_alone(table.data.ones(), table.data.times_observed())
+    noise = fit.diagnostics["noise"] | {"flip_rate": rate, "error": error}
+    noise["interval"] = list(probability_interval(rate, error))
+    return replace(fit, model=fit.model.with_noise(Noise.flips(rate)), diagnostics={**fit.diagnostics, "noise": noise})
 
 
 LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together
+CELLS_PER_STATE = 0.3  # of a lattice: with fewer hidden states of all rows than that, lists of them are quicker
+NOTED = 1e-3  # nats: a smaller rise of the score is none on the way from a good start
 CLOSER_LOOK = 16  # sensors up to which the gain of thousands of sets is a matter of seconds
-ALL_SETS = 10  # sensors up to which all sets are candidates
 CLEAR_NOISE = 1e-3  # a flip rate below which known noise explains too little to start a search from
 
 
@@ -297,17 +377,17 @@ def fit_on_lattice(
     table: Varying,
     settings: Settings,
     start: Start | None = None,
-    is_beaten: Callable[[SourceSearch], bool] = never,
+    rival: Rival | None = None,
 ) -> Fit:
     """The fit of a search that starts from no source or as told; Ctrl-C keeps the best so far."""
-    task = lattice_task(table, settings)
+    task = lattice_task(table, settings, well_begun=start is not None)
     search = task.search(start)
     if not isinstance(settings.noise, Noise):
         try:
-            first = search if start is not None else _from_less_noise(task, _with_busy_sensors(task, search))
+            first = search if start is not None else _first_search(task, search, rival)
         except KeyboardInterrupt:
             return task.result(search, FLIPS, interrupted=True)
-        return task.learned(first, is_beaten)
+        return task.learned(first, rival)
     if _is_clear(settings.noise):
         return task.learned(search)
     try:
@@ -330,6 +410,8 @@ def _with_busy_sensors(task: WholeTask, search: SourceSearch) -> SourceSearch:
     """
     data, start = task.table.data, task.start()
     share = data.ones() / data.times_observed()
+    if share.max(initial=0.0) < BUSY:
+        return search
     sets = np.setdiff1d(single(data.n_sensors)[share >= BUSY], [*start.sources, *task.table.forbidden_sets])
     if not sets.size:
         return search
@@ -344,12 +426,21 @@ def _with_busy_sensors(task: WholeTask, search: SourceSearch) -> SourceSearch:
     return other if other.best.score > search.best.score else search
 
 
+def _first_search(task: WholeTask, search: SourceSearch, rival: Rival | None) -> SourceSearch:
+    """The search after its first moves, or another that led further; one that meets a rival stops at splinters."""
+    first = _with_busy_sensors(task, search)
+    if rival is None:
+        first.run(task.route.first_moves)
+        return _from_less_noise(task, first)
+    first.run(task.route.first_moves, until=drowns_in_splinters)
+    return first if has_splinters(first) else _from_less_noise(task, first)
+
+
 def _from_less_noise(task: WholeTask, search: SourceSearch) -> SourceSearch:
     """The search; where it leaves much to noise, one that starts from frequent rows, if that leads further.
 
     A source that is always on, with sensors that err in a third of the rows, can be a trap: its rate has no slope.
     """
-    search.run(task.route.first_moves)
     noise = search.best.fit.point.noise
     if not noise.size or noise.min() < MUCH_NOISE:
         return search
@@ -361,7 +452,7 @@ def _from_less_noise(task: WholeTask, search: SourceSearch) -> SourceSearch:
 
 def _from_frequent_rows(task: WholeTask) -> Start:
     """The known sources, the most frequent rows as sources that are on as often, and little noise."""
-    start, data = task.start(), task.table.data
+    start, data = task.start(), task.table.data.counts()
     rows = data.patterns[:, 0].view(np.int64)
     allowed = ~np.isin(rows, start.sources) & (rows != 0)
     for together in task.table.forbidden_sets:
@@ -383,14 +474,20 @@ def _from_frequent_rows(task: WholeTask) -> Start:
 HIGHEST_SHARE = 1 - 1e-6  # of a source to start with: a rate must be finite
 
 
-def lattice_task(table: Varying, settings: Settings) -> WholeTask:
-    """The task on the lattice: a search by slope and, up to 16 sensors, a closer look at what slope may have missed."""
-    _check_size(table.whole, table.data.n_sensors)
-    first, cells = _first_shape(table, settings), Cells.of(table.data)
+def lattice_task(table: Varying, settings: Settings, *, well_begun: bool = False) -> WholeTask:
+    """The task on the lattice: a search by slope and, up to 16 sensors, a closer look at what slope may have missed.
+
+    Beyond, a search that is ``well_begun`` with the answer of blocks compares gains at once.
+    """
+    _check_size(table.whole.counts(), table.data.n_sensors)
+    first, cells = _first_shape(table, settings), Cells.of(table.data.counts())
     pool = np.arange(1, 2**cells.n_sensors)
     if cells.n_sensors > ALL_SETS:
         pool = from_rows(cells.cells, cells.weights, cells.n_sensors)
     surface = partial(Surface, cells, forbidden=table.forbidden_sets)
+    if well_begun and cells.n_sensors > CLOSER_LOOK:
+        route = Route(first, surface, BY_GAIN, (add_several, drop), pool, NOTED, exact=False, most_work=MOST_WORK)
+        return WholeTask(table, settings, route)
     moves = (*BY_SLOPE, look_closer) if cells.n_sensors <= CLOSER_LOOK else BY_SLOPE
     return WholeTask(table, settings, Route(first, surface, moves, (add, drop), pool, BETTER, exact=True))
 

@@ -102,13 +102,17 @@ class RatePrior:
         """Half the degrees of freedom of the variance."""
         return 0.5 * (self.VARIANCE_COUNT + self.n_rates)
 
+    @property
+    def constant(self) -> float:
+        """The part of the log density that does not depend on the rates."""
+        expected = 0.5 * self.VARIANCE_COUNT
+        variance = gammaln(self.degrees) - gammaln(expected) + expected * math.log(expected * self.VARIANCE)
+        mean = 0.5 * math.log(self.MEAN_COUNT / (self.MEAN_COUNT + self.n_rates))
+        return float(variance + mean - 0.5 * self.n_rates * math.log(2 * math.pi))
+
     def log_density(self, log_rate: Vector) -> float:
         """Of these log rates together."""
-        expected = 0.5 * self.VARIANCE_COUNT
-        constant = gammaln(self.degrees) - gammaln(expected) + expected * math.log(expected * self.VARIANCE)
-        mean = 0.5 * math.log(self.MEAN_COUNT / (self.MEAN_COUNT + self.n_rates))
-        normal = 0.5 * self.n_rates * math.log(2 * math.pi)
-        return float(constant + mean - normal - self.degrees * math.log(self._scatter(log_rate)))
+        return self.constant - self.degrees * math.log(self._scatter(log_rate))
 
     def slope(self, log_rate: Vector) -> Vector:
         """The derivative by each log rate."""
@@ -267,15 +271,14 @@ def refit(
     pace = pace or surface.pace
     climb = _Climb(surface, free, prior, pace.tries)
     point, objective, information = start, climb.objective(start), np.empty((0, 0))
-    for number in range(pace.most_steps):
-        slope, information = climb.ground(point, information if number % pace.fresh else None)
+    for _ in range(pace.most_steps):
+        slope, information = climb.ground(point)
         step = climb.bounded_step(point, slope, information)
         promised = float(slope @ step)  # twice what a quadratic hill would still give
         if promised < pace.tolerance or objective + promised < needed:
             break
         better = climb.uphill(point, slope, step)
         if better is None:
-            information = climb.information(point)
             better = climb.slowly_uphill(point, slope, information)
         point, gained = better, climb.objective(better) - objective
         objective += gained
@@ -301,19 +304,16 @@ class _Climb:
         pull = self.surface.noise.pull * float(np.log1p(-point.noise).sum())
         return point.log_likelihood + pull + self.prior.log_density(point.rate[self.free])
 
-    def ground(
-        self, point: Point, information: NDArray[np.float64] | None = None
-    ) -> tuple[Vector, NDArray[np.float64]]:
-        """The slope by rates, then by unknown noise, and their information, unless that of a recent step will do."""
-        derivatives = self.surface.derivatives(point) if information is None else None
+    def ground(self, point: Point) -> tuple[Vector, NDArray[np.float64]]:
+        """The slope by rates, then by unknown noise, and their information."""
         slope = self.surface.gradient(point)
         slope[np.flatnonzero(self.free)] += self.prior.slope(point.rate[self.free])
         slope[point.rate.size :] -= self.surface.noise.pull / (1.0 - point.noise)
-        return slope, self.information(point, derivatives) if information is None else information
+        return slope, self.information(point)
 
-    def information(self, point: Point, derivatives: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    def information(self, point: Point) -> NDArray[np.float64]:
         """The empirical Fisher information of rates, then unknown noise."""
-        derivatives = self.surface.derivatives(point) if derivatives is None else derivatives
+        derivatives = self.surface.derivatives(point)
         information = (derivatives * self.surface.cells.weights) @ derivatives.T
         places = np.flatnonzero(self.free)
         information[places, places] += self.prior.curvature(point.rate[self.free])
@@ -375,6 +375,7 @@ class _Climb:
 
 
 SURPRISE = 1.0  # nats by which one move may change the correction
+FEW_COMPARISONS = 20_000  # of sets with unions; up to so many are quicker than sorting them first
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -429,8 +430,10 @@ class Scale:
         return one.worth - other.worth - self._dearer(ours, theirs)
 
     def _dearer(self, ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> float:
-        shared = np.intersect1d(ours, theirs)
-        more, less = (self.cost_of(np.setdiff1d(sources, shared), shared) for sources in (ours, theirs))
+        equal = ours[:, None] == theirs
+        in_both, in_ours = equal.any(axis=1), equal.any(axis=0)
+        shared = ours[in_both]
+        more, less = self.cost_of(np.sort(ours[~in_both]), shared), self.cost_of(np.sort(theirs[~in_ours]), shared)
         return float(more.sum() - less.sum())
 
     def forecast(self, best: Found, point: Any, free: NDArray[np.bool_], more: NDArray[np.int64]) -> Vector:
@@ -467,7 +470,11 @@ def is_union(sources: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[n
     [True, False]
     """
     both = others[:, None] | others
-    return np.isin(sources, both[(both != others) & (both != others[:, None])])
+    unions = both[(both != others) & (both != others[:, None])]
+    if sources.size * unions.size > FEW_COMPARISONS:
+        return np.isin(sources, unions)
+    found: NDArray[np.bool_] = (sources[:, None] == unions).any(axis=1)
+    return found
 
 
 def is_neighbour(sources: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -17,13 +17,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bica.estimate.score import Found, Scale
-from bica.progress import report
+from bica.progress import go_on, report
 
 Sets = NDArray[np.int64]  # bit sets of up to 64 sensors
 Vector = NDArray[np.float64]
@@ -80,6 +80,8 @@ RIDGE, LEAST_RIDGE = 1e-9, 1e-12  # added to the information, as a share of its 
 SMALL, FEW_SOURCES = 12, 24  # sensors and sources up to which exchanging two sources at once is cheap
 FEW_FOUND = 2  # unknown sources up to which more are added even if one alone does not pay
 BETTER = 1e-6  # nats: a smaller rise of the score is rounding
+ALL_SETS = 10  # sensors up to which every set is a candidate, and every relative is tried in place of a source
+TEMPTING = 0.1  # nats that a set must gain beside all sources to be tried in place of one
 NOTABLE = 2.5  # nats that a closer look must find: some of a thousand more sets offer less by chance
 
 
@@ -124,6 +126,15 @@ class SearchTask:
     most_work: float = np.inf  # after which the best so far is the answer: counted, not timed, so that it is the same
 
 
+class Scan(NamedTuple):
+    """What candidates would gain at a point, each alone."""
+
+    point: Any
+    candidates: Sets
+    gain: Vector
+    probability: Vector
+
+
 class SourceSearch:
     """The best set of sources so far, and what every move needs."""
 
@@ -137,14 +148,21 @@ class SourceSearch:
         first = self.surface.at(start.sources, start.rate, start.noise)
         self.best = task.scale.best(first, start.free, start.n_known, exact=task.exact)
         self.left: frozenset[frozenset[int]] = frozenset()  # sets of sources that were the best before
-        self.visited = [self.best.visit]  # score and mean noise of every set of sources refitted
+        self.visited: list[tuple[float, float]] = []  # score and mean noise of every set of sources refitted
+        self.scores: dict[frozenset[int], float] = {}  # the best score of each of them
+        self._note(self.best)
+        self.looked_at: Scan | None = None  # the last long look at candidates
 
-    def run(self, moves: Sequence[Move] | None = None) -> Found:
+    def run(self, moves: Sequence[Move] | None = None, until: Callable[[SourceSearch], bool] | None = None) -> Found:
         """Move until nothing helps, with all moves or only these; ``best`` holds the best so far at any time."""
         moves = self.task.moves if moves is None else moves
-        while any(move(self) for move in moves) and not self.is_spent:
-            self.report()
+        while not (until and until(self)) and any(self._tries(move) for move in moves) and not self.is_spent:
+            pass
         return self.best
+
+    def _tries(self, move: Move) -> bool:
+        self.report(DOING.get(move, "searching"))
+        return move(self)
 
     def run_for(self, wanted: int) -> Found:
         """Move on to the best set of so many sources; fewer if no other would ever be on."""
@@ -172,19 +190,31 @@ class SourceSearch:
         """Whether all the work that was allowed is done."""
         return self.surface.work >= self.task.most_work
 
-    def report(self) -> None:
-        """Tell whoever listens how many sources there are; this is where Ctrl-C in a listener arrives."""
-        report("sources", self.best.fit.point.sources.size, None)
+    def report(self, doing: str) -> None:
+        """Tell whoever listens what is tried and what was found; this is where Ctrl-C in a listener arrives."""
+        report(f"{doing}; score {self.best.score:.1f}, sources", self.best.fit.point.sources.size, None)
 
     def refitted(self, start: Any, free: Flags, *, promptly: bool = True) -> Found:
         """With its best rates; promptly given up where it cannot better the best."""
+        go_on()
         scale = self.task.scale
         promptly = promptly and self.off(start.sources.size) >= self.off(self.n_sources)
         found = scale.best(start, free, self.n_known, above=self.best if promptly else None)
         if self.task.exact and scale.advantage(found, self.best) > 0:
             found = scale.best(found.fit.point, found.fit.free, self.n_known, exact=True)
-        self.visited.append(found.visit)
+        self._note(found)
         return found
+
+    def _note(self, found: Found) -> None:
+        self.visited.append(found.visit)
+        sources = frozenset(found.fit.point.sources.tolist())
+        self.scores[sources] = max(found.score, self.scores.get(sources, -np.inf))
+
+    @property
+    def lead(self) -> float:
+        """By how much the best scores above all other sets of sources that were refitted."""
+        best = frozenset(self.best.fit.point.sources.tolist())
+        return self.best.score - max((s for sources, s in self.scores.items() if sources != best), default=-np.inf)
 
     def improves(self, found: Found) -> bool:
         """Whether this is the best so far; if so, it is kept. No set of sources that was left comes back."""
@@ -202,8 +232,18 @@ class SourceSearch:
 
     def forecast(self, point: Any, free: Flags, candidates: Sets) -> tuple[Vector, Vector]:
         """The score with each candidate added, before a refit, and the candidate's probability."""
+        go_on()
         gain, probability = self.surface.additions(point, candidates)
         return self.task.scale.forecast(self.best, point, free, candidates) + gain, probability
+
+    def scan(self) -> Scan:
+        """What the pool and the relatives of present sources would gain beside the best so far; kept until it moves."""
+        point = self.best.fit.point
+        if self.looked_at is None or self.looked_at.point is not point:
+            related = relatives(point.sources, self.surface.cells.n_sensors)
+            candidates = self.new(np.concatenate([wide(self, point), related]))
+            self.looked_at = Scan(point, candidates, *self.surface.additions(point, candidates))
+        return self.looked_at
 
     def promising(self, point: Any, free: Flags, candidates: Sets, bar: float) -> Iterator[tuple[Any, Flags]]:
         """The point with one source more: the few candidates that promise most, if their forecast is above ``bar``."""
@@ -293,18 +333,15 @@ def add_several(search: SourceSearch) -> bool:
 
     All candidates are looked at once, then a shortlist after each addition.
     """
-    fit = search.best.fit
-    related = relatives(fit.point.sources, search.surface.cells.n_sensors)
-    shortlist = search.new(np.concatenate([wide(search, fit.point), related]))
-    if shortlist.size > SHORTLIST:
-        forecast, _ = search.forecast(fit.point, fit.free, shortlist)
-        shortlist = shortlist[np.argsort(-forecast, kind="stable")[:SHORTLIST]]
+    fit, seen = search.best.fit, search.scan()
+    forecast = search.task.scale.forecast(search.best, fit.point, fit.free, seen.candidates) + seen.gain
+    shortlist = seen.candidates[np.argsort(-forecast, kind="stable")[:SHORTLIST]]
     improved = False
     while not search.is_spent and search.add_one_of(search.best.fit.point, search.best.fit.free, shortlist):
         improved = True
         while drop(search):
             pass
-        search.report()
+        search.report(DOING[add_several])
         shortlist = search.new(shortlist)
     return improved
 
@@ -345,18 +382,41 @@ def drop(search: SourceSearch) -> bool:
 def exchange(search: SourceSearch, look: Look = wide) -> bool:
     """Replace a source by a relative of it or, where it is in doubt, by what its absence suggests."""
     point, doubtful = search.best.fit.point, search.loss() < IN_DOUBT
+    tempting = _tempting(search, look)
     for place in np.roll(np.arange(search.n_known, point.sources.size), -search.turn).tolist():  # who waits longest
-        rest = None if search.is_spent else search.without([place])
+        if search.is_spent:
+            break
+        source, others = point.sources[place], np.delete(point.sources, place)
+        candidates = relatives_of(source, others, search.surface.cells.n_sensors)
+        if tempting is not None:
+            shared = tempting[tempting & source != 0]
+            candidates = shared if doubtful[place] else np.intersect1d(shared, candidates)
+        rest = search.without([place]) if candidates.size else None
         if rest is None:
             continue
-        candidates = relatives_of(point.sources[place], rest[0].sources, search.surface.cells.n_sensors)
-        if doubtful[place]:
+        if tempting is None and doubtful[place]:
             candidates = np.concatenate([candidates, look(search, rest[0])])
         present = rest[0].sources if look is steep else None  # it may come back itself, to end at better rates
         if search.add_one_of(*rest, search.new(candidates, present)):
             search.turn = place - search.n_known
             return True
     return False
+
+
+def _tempting(search: SourceSearch, look: Look) -> Sets | None:
+    """The candidates that would gain something beside all present sources; None where looking at all is quick.
+
+    What would do better in place of a source nearly always gains something beside it, too: at the best rates no slope
+    is left, so a part of the source's rate can be handed over without a loss.
+    """
+    point, n_sensors = search.best.fit.point, search.surface.cells.n_sensors
+    if n_sensors <= ALL_SETS:
+        return None
+    if look is steep:
+        related = search.surface.rising(point, relatives(point.sources, n_sensors))
+        return search.new(np.concatenate([steep(search, point), related]))
+    seen = search.scan()
+    return seen.candidates[seen.gain > TEMPTING]
 
 
 def exchange_for_steep(search: SourceSearch) -> bool:
@@ -396,5 +456,15 @@ def look_closer(search: SourceSearch) -> bool:
     return (add_several(closer) or exchange(closer)) and search.improves(closer.best)
 
 
+DOING: dict[Move, str] = {
+    add: "adding sources",
+    add_several: "adding sources by gain",
+    add_regardless: "adding sources against noise",
+    drop: "dropping sources",
+    exchange: "exchanging sources",
+    exchange_for_steep: "exchanging sources",
+    exchange_two: "exchanging pairs of sources",
+    look_closer: "looking closer",
+}
 BY_SLOPE: tuple[Move, ...] = (add, drop, exchange_for_steep, exchange_two, add_regardless)
 BY_GAIN: tuple[Move, ...] = (add_several, drop, exchange)

@@ -10,11 +10,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.patterns import PatternCounts
+from bica.data.observations import Observations
 from bica.errors import SettingError
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture, in_order
-from bica.progress import checked_n_jobs
+from bica.progress import checked_n_jobs, checked_time_limit
 
 WORD = 64  # sensors of a bit set
 
@@ -136,6 +136,7 @@ class Settings:
     n_sources: int | None = None  # how many there are, where that is known; None leaves the choice to the likelihood
     edges: Literal["auto", "sure", "lossy"] = "sure"  # whether a source always switches its sensors on; auto: compared
     n_jobs: int | None = None  # threads for tables of many sensors, counted as scikit-learn does
+    time_limit: float | None = None  # seconds after which the best model so far is the answer, marked as such
 
     def __post_init__(self) -> None:
         if self.min_probability is not None and not 0 <= self.min_probability < 1:
@@ -153,6 +154,7 @@ class Settings:
             raise SettingError(f"{len(self.known)} sources are known, more than n_sources = {self.n_sources}")
         object.__setattr__(self, "forbidden", forbidden_sets(self.forbidden))
         checked_n_jobs(self.n_jobs)
+        checked_time_limit(self.time_limit)
 
     def edges_to_learn(self) -> str:
         """The edges that were asked for: "sure", "lossy", or "auto" where both may be compared.
@@ -179,8 +181,8 @@ class Settings:
 class Varying:
     """A table without the sensors that never change: their sources are obvious, and would bring logarithms of 0."""
 
-    whole: PatternCounts
-    data: PatternCounts  # the sensors that vary
+    whole: Observations
+    data: Observations  # the sensors that vary
     places: NDArray[np.int64]  # their places in the whole table
     always: NDArray[np.int64]  # sensors of the whole table that are always on
     known: Sequence[KnownSource]
@@ -189,9 +191,7 @@ class Varying:
     forbidden_sets: NDArray[np.int64]  # what is forbidden, as bit sets if few sensors vary
 
     @classmethod
-    def of(
-        cls, whole: PatternCounts, known: Sequence[KnownSource], forbidden: Sequence[str | Sequence[str]]
-    ) -> Varying:
+    def of(cls, whole: Observations, known: Sequence[KnownSource], forbidden: Sequence[str | Sequence[str]]) -> Varying:
         """The table split; names of unknown sensors in ``known`` or ``forbidden`` are errors."""
         ones, n_observed = whole.ones(), whole.times_observed()
         places = whole.varying()
@@ -229,7 +229,7 @@ class Varying:
 
 
 def _check_known(
-    known: Sequence[KnownSource], whole: PatternCounts, varying: tuple[str, ...], ones: NDArray[np.float64]
+    known: Sequence[KnownSource], whole: Observations, varying: tuple[str, ...], ones: NDArray[np.float64]
 ) -> None:
     silent = {sensor for sensor, count in zip(whole.sensors, ones, strict=True) if not count}
     for source in known:

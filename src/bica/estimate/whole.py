@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,16 +18,18 @@ from numpy.typing import NDArray
 
 from bica.errors import BicaWarning
 from bica.estimate.lattice import HIGHEST, NoiseShape, Surface, lowest_rate
-from bica.estimate.noise import FLIPS, LEAST_SENSORS, PER_SENSOR, NoiseKind, never, with_best_noise
+from bica.estimate.noise import FLIPS, LEAST_SENSORS, PER_SENSOR, NoiseKind, Rival, with_best_noise
 from bica.estimate.score import AT_BOUND, BetaPrior, Refit, Scale, cost_by_size, refit
 from bica.estimate.search import Move, SearchTask, SourceSearch, Start
 from bica.estimate.settings import Settings, Varying
 from bica.model.files import LEVEL, probability_interval
 from bica.model.fit import Fit
 from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture
 
 FIRST_FLIP_RATE = 0.2  # high, so that at first noise explains every row
 FIRST_PROBABILITY = 0.1  # of a known source whose probability is not known
+IN_DOUBT = 4.0  # nats: a smaller lead over all other sets of sources leaves them in doubt
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,17 +88,17 @@ class WholeTask:
         )
         return SourceSearch(task, start)
 
-    def learned(self, search: SourceSearch, is_beaten: Callable[[SourceSearch], bool] = never) -> Fit:
+    def learned(self, search: SourceSearch, rival: Rival | None = None) -> Fit:
         """Run the search, let the rows choose their noise, and refit; Ctrl-C keeps the best so far.
 
-        A search that ``is_beaten`` in the middle, by an answer of another kind, stops there.
+        A search in doubt may start again from a ``rival``, an answer of another kind, or stop where that leads.
         """
         kind, interrupted = FLIPS, False
         try:
             if isinstance(self.settings.noise, Noise):
                 search.run()
             else:
-                search, kind = with_best_noise(self, search, self.settings.noise, is_beaten)
+                search, kind = with_best_noise(self, search, self.settings.noise, rival)
             if self.settings.n_sources is not None:
                 search.run_for(self.settings.n_sources - self.table.always.size)
         except KeyboardInterrupt:
@@ -112,11 +114,11 @@ class WholeTask:
         errors = standard_errors(surface, fit)
         report = noise_report(search, surface, fit, errors, kind)
         self._warn_of_vague_noise(report)
+        self._warn_of_another_number(fit.point.sources.size + self.table.always.size)
         noise = self._noise(fit, surface, kind)
         sensors = np.arange(self.table.data.n_sensors, dtype=np.uint64)[:, None]
         mixing = (fit.point.sources.view(np.uint64) >> sensors) & 1 == 1
         model, error = self.table.model(mixing, fit.point.probability, errors.probability, noise)
-        self._warn_of_another_number(model.n_sources)
         return Fit(
             model,
             method="likelihood",
@@ -125,8 +127,23 @@ class WholeTask:
             probability_error=error,
             n_iter=len(search.visited),
             converged=not (interrupted or search.is_spent),
-            diagnostics={"score": search.best.score, "noise": report} | ({"interrupted": True} if interrupted else {}),
+            diagnostics={"score": search.best.score, "noise": report}
+            | ({"lead": search.lead} if self.route.exact and np.isfinite(search.lead) else {})
+            | ({"interrupted": True} if interrupted else self._averaging(search, model)),
         )
+
+    def _averaging(self, search: SourceSearch, model: OrMixture) -> dict[str, Any]:
+        """The support of sources that are hardly in doubt, from the scores of all sets of sources refitted."""
+        if not self.route.exact or search.lead <= IN_DOUBT or self.settings.prior is not None:
+            return {}
+        weights = {sources: math.exp(score - search.best.score) for sources, score in search.scores.items()}
+        total, support = sum(weights.values()), dict.fromkeys(set().union(*weights), 0.0)
+        for sources, weight in weights.items():
+            for source in sources:
+                support[source] += weight / total
+        shares = support_of_columns(self.table, model, support)
+        edges = [[share] * int(n) for share, n in zip(shares, model.mixing.sum(axis=0), strict=True)]
+        return {"averaging": {"support": shares, "edge_support": edges}}
 
     def _warn_of_another_number(self, n_sources: int) -> None:
         if self.settings.n_sources not in (None, n_sources):
@@ -162,6 +179,12 @@ class WholeTask:
         for rates, varying in zip(every, found, strict=True):
             rates[self.table.places] = varying
         return Noise(*every)
+
+
+def support_of_columns(table: Varying, model: OrMixture, support: Mapping[int, float]) -> list[float]:
+    """The support of every source of the model, from that of sets of sensors that vary; others are there for sure."""
+    sets = (1 << np.arange(table.places.size)) @ model.mixing[table.places].astype(np.int64)
+    return [min(1.0, support.get(s, 0.0)) if s else 1.0 for s in sets.tolist()]
 
 
 def last_refit(surface: Any, search: SourceSearch, min_probability: float, prior: BetaPrior) -> Refit:

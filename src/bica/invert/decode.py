@@ -60,9 +60,10 @@ def decode(
     Equal rows are decoded once, and parts of the model that share no source are decoded separately. Each part is solved
     by the "table" over all sets of its sensors (up to 24), by the "search" (branch and bound) or, for each of its
     distinct rows, by the paper's integer "program"; "auto" takes the cheaper of the first two. Both break ties by the
-    fewest active sources, then by the smallest number that their bits spell; the program finds some activity of the
-    same cost. "zero-error" is the paper's answer where the noise is unknown: sensors are assumed never to err, whatever
-    the model says.
+    fewest active sources, then by the smallest number that their bits spell, except in rows too hard for a short
+    search; there, as by the program, some activity of the same cost is found. Rows that "auto" leaves open are tried by
+    the program, for five seconds each and a minute in all; ``proven`` says which rows are settled. "zero-error" is the
+    paper's answer where the noise is unknown: sensors are assumed never to err, whatever the model says.
 
     A row that no set of sources can produce is reported as such; with ``nearest`` its activity is that with the
     fewest wrong cells, the most probable one of these.

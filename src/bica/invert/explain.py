@@ -8,6 +8,7 @@ from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from bica.data.rows import Rows
 from bica.errors import InfeasibleError, LimitError, SettingError
@@ -122,6 +123,16 @@ class _Partition:
         of_sources: NDArray[np.float64] = own @ self.group.source_cost
         return of_sources + shown_cost(self.group.penalty, self.group.mixing, own, cells, self.group.reach)
 
+    def nearby_cost(self, shared: csr_array[np.int64], own: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """The cost of activities of the sources of this group; infinite where impossible."""
+        if self.group.reach is not None:
+            cells = self.cells.repeat(len(own), axis=0)
+            reached = shown_cost(self.group.penalty, self.group.mixing, own, cells, self.group.reach)
+            return np.asarray(own @ self.group.source_cost + reached)
+        penalty = self.group.penalty[np.arange(self.cells.shape[1]), self.cells[0]]
+        state = (csr_array(own.astype(np.int64)) @ shared.T).toarray() > 0
+        return np.asarray(own @ self.group.source_cost + np.where(state, penalty[:, 1], penalty[:, 0]).sum(axis=1))
+
     def split(self, activity: NDArray[np.bool_] | None, fixed: frozenset[int]) -> list[Candidate]:
         """The parts that are left after ``activity``, each with its best activity; all in one if there is none yet."""
         if activity is None:
@@ -155,6 +166,48 @@ class _Partition:
         return [(cost, int(activity.sum()), spelled, activity, fixed)]
 
 
+SPLIT_WORK = (
+    4_000_000  # edges that the splitting of a group may look at, some seconds; larger groups are searched nearby
+)
+MOST_ROUNDS = 8  # of changes to the best activities of a large group
+
+
+def best_nearby(model: OrMixture, group: Group, row: Rows, k: int) -> Ranked:
+    """The best activities of a large group that a few changes make of its cheapest one; none is proven to be the best.
+
+    A change switches a source, or switches one on and another off that shares a sensor with it. The best ``k``
+    activities so far are changed in turn until no change enters them.
+    """
+    parts = _Partition(model, group, row)
+    shared = csr_array(group.mixing.astype(np.int64))
+    first = decode(model, row.words & parts.observed, parts.observed).activity[:, group.sources]
+    best = ranked(parts.nearby_cost(shared, first), first, k)
+    done: set[bytes] = set()
+    for _ in range(MOST_ROUNDS):
+        fresh = [activity for activity in best.activity if activity.tobytes() not in done]
+        if not fresh:
+            break
+        report("finding explanations", len(done), None)
+        done |= {activity.tobytes() for activity in fresh}
+        every = np.unique(np.vstack([best.activity, *(_changed(activity, shared) for activity in fresh)]), axis=0)
+        best = ranked(parts.nearby_cost(shared, every), every, k)
+    return best.over(group.sources, model.n_sources)
+
+
+def _changed(activity: NDArray[np.bool_], shared: csr_array[np.int64]) -> NDArray[np.bool_]:
+    """Every activity that one change away: (n_changes, n_sources)."""
+    n_sources = activity.size
+    touches = (shared.T @ shared).tocoo()
+    is_exchange = activity[touches.row] & ~activity[touches.col]
+    pairs = np.column_stack([touches.row, touches.col])[is_exchange]
+    changes = np.vstack([np.column_stack([np.arange(n_sources), np.arange(n_sources)]), pairs])
+    changed = np.tile(activity, (len(changes), 1))
+    places = np.arange(len(changes))
+    for column in changes.T:
+        changed[places, column] = ~activity[column]
+    return changed
+
+
 MOST_EXPLANATIONS = 10_000  # explanations; more would be a table of all activities
 ELIMINATION_STATES = 1 << 21  # times the explanations kept in each, at most
 
@@ -171,26 +224,29 @@ class Explanations:
     ]  # (n_found, n_sensors), which sensors would have missed an active source, or an edge failed
     false_alarm: NDArray[np.bool_]  # (n_found, n_sensors), which would have shown 1 without an active source
     source_probability: NDArray[np.float64]  # (n_sources,), that each source is on, over all explanations
-    exact: bool  # whether the probabilities are exact; the order of the explanations always is
+    exact: bool  # whether the probabilities are exact
     more_ties: bool  # whether further explanations are as likely as the last one
     names: tuple[str, ...] = ()  # (n_sources,), of the sources
+    proven: bool = True  # whether no likelier explanation was left out; not where too many sources are connected
 
     def __repr__(self) -> str:
         best = f", the likeliest {self.probability[0]:.3g}" if len(self.probability) else ""
         return f"<Explanations: {len(self.probability)} of one row{best}>"
 
     def _repr_html_(self) -> str:
-        from bica.report.page import explanation_table
+        from bica.report import explanation_table
 
         return explanation_table(self)
 
 
 def explain(model: OrMixture, words: Words, observed: Words | None = None, *, k: int = 5) -> Explanations:
-    """Find the ``k`` most probable activities behind one row of bit sets, proven to be the best.
+    """Find the ``k`` most probable activities behind one row of bit sets, proven to be the best unless marked.
 
     Ties go to the fewest active sources, then to the smallest number that their bits spell. Parts of the model that
     share no source are solved separately: by elimination of one source after another where that is cheap, otherwise by
     splitting what is left after each explanation and decoding every part, about ``k`` times the number of sources.
+    Where that would take minutes, small changes of the most probable activity are tried instead, and ``proven`` is
+    False.
 
     >>> model = OrMixture([[1, 1, 0], [0, 1, 1]], [0.2, 0.1, 0.2])
     >>> found = explain(model, np.array([[3]], dtype=np.uint64), k=3)
@@ -211,24 +267,29 @@ def explain(model: OrMixture, words: Words, observed: Words | None = None, *, k:
         raise InfeasibleError(
             "no set of sources produces this row when sensors never err; use a model with noise, or leave out cells"
         )
-    best = reduce(lambda left, right: best_of_sums(left, right, k + 1), _lists(model, row, k + 1))
-    return _explanations(model, row, best, float(total.value[0]), bool(total.exact[0]), k)
+    lists = _lists(model, row, k + 1)
+    best = reduce(lambda left, right: best_of_sums(left, right, k + 1), (found for found, _ in lists))
+    proven = all(is_proven for _, is_proven in lists)
+    return _explanations(model, row, best, float(total.value[0]), bool(total.exact[0]), k, proven)
 
 
-def _lists(model: OrMixture, row: Rows, k: int) -> list[Ranked]:
-    """The best activities of each part of the model, over all sources."""
+def _lists(model: OrMixture, row: Rows, k: int) -> list[tuple[Ranked, bool]]:
+    """The best activities of each part of the model, over all sources, and whether they are proven to be the best."""
     settled = Ranked(np.zeros(1), (model.probability == 1)[None])
-    return [settled, *(_best_of_group(model, group, row, k) for group in groups_of(model))]
+    return [(settled, True), *(_best_of_group(model, group, row, k) for group in groups_of(model))]
 
 
-def _best_of_group(model: OrMixture, group: Group, row: Rows, k: int) -> Ranked:
+def _best_of_group(model: OrMixture, group: Group, row: Rows, k: int) -> tuple[Ranked, bool]:
     cells = row.of_sensors(group.sensors).cells(group.sensors.size)
     if not group.mixing.any():
-        return _unrelated(model, group, cells, k)
-    if group.reach is not None:
-        return best_by_partition(model, group, row, k)
-    found = best_by_elimination(group, cells, k, ELIMINATION_STATES // k)
-    return best_by_partition(model, group, row, k) if found is None else found.over(group.sources, model.n_sources)
+        return _unrelated(model, group, cells, k), True
+    if group.reach is None:
+        found = best_by_elimination(group, cells, k, ELIMINATION_STATES // k)
+        if found is not None:
+            return found.over(group.sources, model.n_sources), True
+    if k * group.sources.size * int(group.mixing.sum()) > SPLIT_WORK:
+        return best_nearby(model, group, row, k), False
+    return best_by_partition(model, group, row, k), True
 
 
 def _unrelated(model: OrMixture, group: Group, cells: NDArray[np.uint8], k: int) -> Ranked:
@@ -242,7 +303,9 @@ def _unrelated(model: OrMixture, group: Group, cells: NDArray[np.uint8], k: int)
     return reduce(lambda left, right: best_of_sums(left, right, k), either, silent)
 
 
-def _explanations(model: OrMixture, row: Rows, best: Ranked, log_total: float, exact: bool, k: int) -> Explanations:
+def _explanations(
+    model: OrMixture, row: Rows, best: Ranked, log_total: float, exact: bool, k: int, proven: bool
+) -> Explanations:
     changing = model.probability < 1
     log_joint = -best.cost + np.log1p(-model.probability[changing]).sum()
     kept = best.activity[:k]
@@ -259,4 +322,5 @@ def _explanations(model: OrMixture, row: Rows, best: Ranked, log_total: float, e
         exact=exact,
         more_ties=len(best.cost) > k and bool(best.cost[k] <= best.cost[k - 1] + TIE),
         names=model.source_names(),
+        proven=proven,
     )

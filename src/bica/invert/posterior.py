@@ -17,8 +17,8 @@ from bica.invert.groups import Group, groups_of
 from bica.invert.lossy import lossy_sums
 from bica.kernels.bits import Words, packed
 from bica.kernels.decoding.table import fold_rows
-from bica.kernels.lattice.channel import mix_lossy_source
 from bica.kernels.lattice.likelihood import with_source_on
+from bica.kernels.lattice.subsets import mix_lossy_source
 from bica.model.noise import TABLE_LIMIT, pattern_table
 from bica.model.or_mixture import OrMixture
 from bica.progress import ALL_CORES, in_threads, n_threads, report, tracked

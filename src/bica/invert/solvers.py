@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -11,11 +13,13 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, hstack, vstack
 
+from bica.data.chunks import MISSING
 from bica.errors import LimitError, SettingError
 from bica.invert.groups import Group, Solution
 from bica.invert.lossy import solve_lossy
 from bica.kernels.bits import Words, n_words, packed
 from bica.kernels.decoding.puzzle import Network
+from bica.kernels.decoding.relaxation import solve_hard_rows
 from bica.kernels.decoding.search import search_rows
 from bica.kernels.decoding.table import TIE, add_source, decode_cells, fold_keys
 from bica.progress import ALL_CORES, in_threads, tracked
@@ -82,6 +86,7 @@ def _halves(cells: NDArray[np.uint8]) -> list[slice]:
 
 MOST_NODES = 20_000  # of the search in each connected part of a row; then it is cut short and reports its gap
 ROWS_PER_PIECE = 256
+HARD_ROWS_PER_PIECE = 16  # milliseconds each
 
 
 def solve_by_search(group: Group, cells: NDArray[np.uint8], n_nodes: int = MOST_NODES) -> Solution:
@@ -89,21 +94,76 @@ def solve_by_search(group: Group, cells: NDArray[np.uint8], n_nodes: int = MOST_
 
     In a row, sources that can only gain or only lose are decided first, those that another can replace are left out,
     and what remains falls into parts. Each part is searched depth first, with a bound from the dual of its linear
-    relaxation: microseconds in sparse networks, at worst exponential. A part that is not finished after ``n_nodes``
-    nodes leaves a gap. Ties are broken as in the table.
+    relaxation: microseconds in sparse networks, at worst exponential. Rows that a short search leaves open are searched
+    again with bounds that are nearly those of the relaxation itself. A part that is not finished after ``n_nodes``
+    nodes leaves a gap. Ties are broken as in the table, except in rows that were searched again.
     """
     network = _network(group)
+
+    def search(rows: NDArray[np.uint8], active: Words, cost: NDArray[np.float64], gap: NDArray[np.float64]) -> None:
+        search_rows(network, group.penalty, rows, n_nodes, active, cost, gap)
+
+    def search_again(
+        rows: NDArray[np.uint8], active: Words, cost: NDArray[np.float64], gap: NDArray[np.float64]
+    ) -> None:
+        solve_hard_rows(network, group.penalty, rows, grain, n_nodes, active, cost, gap)
+
+    found = _in_pieces(search, group, cells, ROWS_PER_PIECE, "searching pieces of rows")
+    hard = np.flatnonzero(found.gap > TIE)
+    if hard.size:
+        grain = _grain(group)
+        _improve(found, hard, _in_pieces(search_again, group, cells[hard], HARD_ROWS_PER_PIECE, "searching hard rows"))
+    return found
+
+
+RowSearch = Callable[[NDArray[np.uint8], Words, NDArray[np.float64], NDArray[np.float64]], None]
+
+
+def _in_pieces(search: RowSearch, group: Group, cells: NDArray[np.uint8], n_rows: int, task: str) -> Solution:
+    """What a kernel finds for all rows, some at a time, on all cores."""
     cells = np.ascontiguousarray(cells)
     active = np.zeros((len(cells), n_words(group.sources.size)), np.uint64)
     cost, gap = np.empty(len(cells)), np.empty(len(cells))
-
-    def search(rows: slice) -> None:
-        search_rows(network, group.penalty, cells[rows], n_nodes, active[rows], cost[rows], gap[rows])
-
-    pieces = [slice(start, start + ROWS_PER_PIECE) for start in range(0, len(cells), ROWS_PER_PIECE)]
-    for _ in tracked(in_threads(search, pieces, ALL_CORES), "searching pieces of rows", len(pieces)):
+    pieces = [slice(start, start + n_rows) for start in range(0, len(cells), n_rows)]
+    run = in_threads(lambda rows: search(cells[rows], active[rows], cost[rows], gap[rows]), pieces, ALL_CORES)
+    for _ in tracked(run, task, len(pieces)):
         pass
     return Solution(active, cost, gap)
+
+
+def _improve(found: Solution, rows: NDArray[np.int64], second: Solution) -> None:
+    """Take the cheaper activity and the higher bound of two solutions of some rows."""
+    bound = np.maximum(_bound(found.cost[rows], found.gap[rows]), _bound(second.cost, second.gap))
+    better = rows[second.cost < found.cost[rows]]
+    is_better = np.isin(rows, better, assume_unique=True)
+    found.active[better], found.cost[better] = second.active[is_better], second.cost[is_better]
+    is_open = bound < found.cost[rows]
+    found.gap[rows] = np.where(is_open, found.cost[rows] - np.where(is_open, bound, 0.0), 0.0)
+
+
+def _bound(cost: NDArray[np.float64], gap: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The lower bound behind a gap; a row of infinite cost and gap has none."""
+    return np.where(np.isinf(gap), -np.inf, cost - np.where(np.isinf(gap), 0.0, gap))
+
+
+ROUGH = 1e-9  # relative: costs that differ less from a multiple of the grain are that multiple
+
+
+def _grain(group: Group) -> float:
+    """The number of which all costs and all finite differences of penalties are multiples; 0 if there is none.
+
+    Samples with one prevalence in pools that never err, or err as often, have one.
+    """
+    penalty = group.penalty[:, :MISSING]
+    with np.errstate(invalid="ignore"):
+        worth = penalty[..., 1] - penalty[..., 0]
+    values = np.abs(np.concatenate([group.source_cost, worth[np.isfinite(worth)]]))
+    values = values[values > TIE]
+    if not values.size:
+        return 0.0
+    multiples = values / values.min()
+    is_grainy = (np.abs(multiples - np.round(multiples)) <= ROUGH * multiples).all()
+    return float(values.min()) if is_grainy else 0.0
 
 
 def _network(group: Group) -> Network:
@@ -116,30 +176,40 @@ def _network(group: Group) -> Network:
 SCALE = 1024.0  # HiGHS stops within 1e-6 of the optimum whatever the relative gap; this makes it 1e-9
 
 
-def solve_by_program(group: Group, cells: NDArray[np.uint8]) -> Solution:
+def solve_by_program(
+    group: Group, cells: NDArray[np.uint8], seconds: float = np.inf, in_all: float = np.inf
+) -> Solution:
     """A cheapest activity behind each row of cells; which one of equally cheap ones is left to HiGHS.
 
     Each row is one integer program for HiGHS: usually milliseconds, at worst exponential time. Where sensors never
-    err it is the paper's program of the zero-error case, otherwise that of the noisy one.
+    err it is the paper's program of the zero-error case, otherwise that of the noisy one. A row may take so many
+    seconds, and all of them ``in_all``; what is not finished then leaves a gap, which is infinite if nothing was found.
     """
-    activity = np.zeros((len(cells), group.sources.size), dtype=bool)
+    activity, gap = np.zeros((len(cells), group.sources.size), dtype=bool), np.zeros(len(cells))
+    begun = time.monotonic()
     for row, shown in enumerate(tracked(cells, "solving integer programs", len(cells))):
-        activity[row] = _cheapest(group, group.penalty[np.arange(len(shown)), shown])
-    return group.solution(packed(activity), cells)
+        left = min(seconds, in_all - (time.monotonic() - begun))
+        penalty = group.penalty[np.arange(len(shown)), shown]
+        activity[row], gap[row] = _cheapest(group, penalty, left) if left > 0 else (False, np.inf)
+    found = group.solution(packed(activity), cells)
+    return replace(found, cost=np.where(np.isinf(gap), np.inf, found.cost), gap=gap)
 
 
-def _cheapest(group: Group, penalty: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """A cheapest activity, given the penalty of each sensor's two states: (n_sensors, 2)."""
+def _cheapest(group: Group, penalty: NDArray[np.float64], seconds: float) -> tuple[NDArray[np.bool_], float]:
+    """A cheapest activity, given the penalty of each sensor's two states: (n_sensors, 2); and the gap."""
     quiet, on = np.isinf(penalty[:, 1]), np.isinf(penalty[:, 0])
     # the paper's zero-error case, sensor by sensor: a source that reaches one that must be quiet is off
     activity = np.logical_not(group.mixing[quiet].any(axis=0))
     links = group.mixing[:, activity]
     if not activity.any() or not links[on].any(axis=1).all():
-        return np.zeros_like(activity)
+        return np.zeros_like(activity), 0.0
     open_sensors = ~quiet & ~on & (penalty[:, 0] != penalty[:, 1])
     gain = penalty[open_sensors, 1] - penalty[open_sensors, 0]
-    activity[activity] = _solve(group.source_cost[activity], gain, links[open_sensors], links[on])
-    return activity
+    activity[activity], gap = _solve(group.source_cost[activity], gain, links[open_sensors], links[on], seconds)
+    return activity, gap
+
+
+TIME_OUT = 1  # the status of a program that HiGHS did not finish in time
 
 
 def _solve(
@@ -147,7 +217,8 @@ def _solve(
     penalty: NDArray[np.float64],
     links: NDArray[np.bool_],
     required: NDArray[np.bool_],
-) -> NDArray[np.bool_]:
+    seconds: float,
+) -> tuple[NDArray[np.bool_], float]:
     """Minimise source_cost @ y + penalty @ x, where x is the OR of its linked y and every required row has an active y.
 
     The paper's alpha, the errors of the sensors, is x or 1 - x once a cell is known.
@@ -157,11 +228,14 @@ def _solve(
         integrality=np.repeat([1, 0], [source_cost.size, penalty.size]),
         bounds=Bounds(0, 1),
         constraints=_or_constraints(links, required),
-        options={"mip_rel_gap": 0},
+        options={"mip_rel_gap": 0, "time_limit": seconds},
     )
-    if found.x is None or found.status != 0:
+    if found.x is None and found.status == TIME_OUT:
+        return np.zeros(source_cost.size, dtype=bool), np.inf
+    if found.x is None or found.status not in (0, TIME_OUT):
         raise LimitError(f"the integer program of {source_cost.size} sources was not solved: {found.message}")
-    return found.x[: source_cost.size] > 0.5  # HiGHS returns whole numbers up to rounding
+    gap = 0.0 if found.status == 0 else max(0.0, found.fun - found.mip_dual_bound) / SCALE
+    return found.x[: source_cost.size] > 0.5, gap  # HiGHS returns whole numbers up to rounding
 
 
 def _or_constraints(links: NDArray[np.bool_], required: NDArray[np.bool_]) -> LinearConstraint:
@@ -188,6 +262,7 @@ def _one_per_row(columns: NDArray[np.int64], n_columns: int) -> csr_array[np.flo
 
 Solver = Literal["auto", "table", "search", "program", "zero-error"]
 SMALL_TABLE = 1 << 22  # cells, visited in some milliseconds: always cheap enough
+PROGRAM_SECONDS, PROGRAMS_IN_ALL = 5.0, 60.0  # for a row that the search left open, and for all such rows of a batch
 SEARCH_PASSES = 40  # over the edges of the network that a row takes on average; an edge takes as long as a table's cell
 
 
@@ -239,9 +314,11 @@ class GroupSolver:
         return replace(self._table, group=group).solve(cells)
 
     def _completed(self, group: Group, found: Solution, cells: NDArray[np.uint8]) -> Solution:
-        """The solution with the rows that the search left open settled by the table, where one fits."""
+        """The solution with the rows that the search left open settled by the table, or tried by the program."""
         rows = np.flatnonzero(found.gap > TIE)
         if rows.size and fits_table(group):
             by_table = self._by_table(group, cells[rows])
             found.active[rows], found.cost[rows], found.gap[rows] = by_table.active, by_table.cost, by_table.gap
+        elif rows.size:
+            _improve(found, rows, solve_by_program(group, cells[rows], PROGRAM_SECONDS, PROGRAMS_IN_ALL))
         return found

@@ -77,6 +77,52 @@ def block_histogram(
             histogram[cell] += weights[64 * word + bit]
 
 
+@compiled
+def count_blocks(
+    columns: Words,
+    n_rows: int,
+    places: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    cells: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> None:
+    """Count the patterns of many blocks: of ``places[starts[b]:starts[b + 1]]``, from ``counts[cells[b]]`` on.
+
+    Eight columns of eight rows are a matrix of 64 bits. Turned round, its bytes are the patterns of the eight rows.
+    """
+    for b in range(starts.size - 1):
+        size, first = starts[b + 1] - starts[b], starts[b]
+        for word in range((n_rows + 63) // 64):
+            for byte in range(min(8, (n_rows - 64 * word + 7) // 8)):
+                low, high, shift = np.uint64(0), np.uint64(0), np.uint64(8 * byte)
+                for k in range(size):
+                    part = (columns[places[first + k], word] >> shift) & np.uint64(0xFF)
+                    if k < 8:
+                        low |= part << np.uint64(8 * k)
+                    else:
+                        high |= part << np.uint64(8 * (k - 8))
+                n_here = min(8, n_rows - 64 * word - 8 * byte)
+                if low == np.uint64(0) and high == np.uint64(0):
+                    counts[cells[b]] += n_here
+                    continue
+                low, high = _turned(low), _turned(high) if size > 8 else high
+                for row in range(n_here):
+                    pattern = (low >> np.uint64(8 * row)) & np.uint64(0xFF)
+                    pattern |= ((high >> np.uint64(8 * row)) & np.uint64(0xFF)) << np.uint64(8)
+                    counts[cells[b] + np.int64(pattern)] += 1
+
+
+@compiled
+def _turned(square: np.uint64) -> np.uint64:
+    """Eight bytes of eight bits as a matrix, turned round (Warren, Hacker's Delight, 7-3): swap ever larger corners."""
+    swap = (square ^ (square >> np.uint64(7))) & np.uint64(0x00AA00AA00AA00AA)
+    square = square ^ swap ^ (swap << np.uint64(7))
+    swap = (square ^ (square >> np.uint64(14))) & np.uint64(0x0000CCCC0000CCCC)
+    square = square ^ swap ^ (swap << np.uint64(14))
+    swap = (square ^ (square >> np.uint64(28))) & np.uint64(0x00000000F0F0F0F0)
+    return square ^ swap ^ (swap << np.uint64(28))
+
+
 Counts = NDArray[np.float64]
 NEGLIGIBLE = 1e-17  # of a sum: a smaller term does not change a double
 WORTH_TESTING = 1.5  # standard deviations above the expected count below which no pair is tested exactly

@@ -43,7 +43,8 @@ class _TranslatedLibrary(JITCodeLibrary):
 
     def finalize(self) -> None:
         for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
+            if hasattr(self, "_reload_init"):  # which older versions of numba do not have
+                self._reload_init.update(library._reload_init)
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._final_module.verify()
         self._finalized = True
@@ -110,6 +111,14 @@ class _SourcesCache(_WithShipped, FunctionCache):
     def __init__(self, py_func: Callable[..., Any]) -> None:
         super().__init__(py_func)
         self._cache_file._source_stamp = source_stamp(Path(py_func.__code__.co_filename))
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """As always; what an older version compiled for types that are gone is thrown away."""
+        try:
+            return super().load_overload(sig, target_context)
+        except (ImportError, AttributeError):
+            self.flush()
+            return None
 
 
 def _shipped_file(py_func: Callable[..., Any], folder: Path) -> IndexDataCacheFile:

@@ -190,8 +190,8 @@ def edge_score(found: OrMixture, truth: OrMixture) -> EdgeScore:
     match = match_columns(ordered.mixing, truth.mixing, ordered.probability)
     right = match.mixing & truth.mixing
     reach = np.pad(ordered.reach, ((0, 0), (0, 1)))[:, match.order]
-    told = identified([np.flatnonzero(column).tolist() for column in truth.mixing.T]).sources
-    errors = np.abs(reach - truth.reach)[right & np.array(told, dtype=bool)]
+    is_identified = identified([np.flatnonzero(column).tolist() for column in truth.mixing.T]).sources
+    errors = np.abs(reach - truth.reach)[right & np.array(is_identified, dtype=bool)]
     mean, worst = (float(errors.mean()), float(errors.max())) if errors.size else (None, None)
     return EdgeScore(int(ordered.mixing.sum()), int(truth.mixing.sum()), int(right.sum()), mean, worst)
 

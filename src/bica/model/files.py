@@ -22,6 +22,7 @@ from bica.output import write_whole
 from bica.text import USUAL_NOUNS, Nouns, as_distinct_names, as_name
 
 LEVEL = 0.95  # of every interval unless another is asked for
+HARDLY_IN_DOUBT = 0.99  # a support from which on a source is as good as certain
 NEAR = 2.0  # errors: closer to 0 or 1, the log odds of an estimate mean little
 LARGEST_LOG_ODDS = 700.0  # beyond that the probability is 1 to the last digit
 

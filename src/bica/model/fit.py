@@ -70,7 +70,7 @@ class Fit:
         object.__setattr__(self, name, _checked_errors(getattr(self, name), name, shape))
 
     def interval(self, level: float = LEVEL) -> NDArray[np.float64]:
-        """Where each true probability lies with chance ``level``: (n_sources, 2); NaN where there is no error.
+        """Where each true probability lies with probability ``level``: (n_sources, 2); NaN where there is no error.
 
         Symmetric in the log odds, where estimates spread about evenly also near 0 and 1. A value that was given has
         the error 0, and both ends are that value. That a source is there at all is taken for granted.
@@ -84,7 +84,7 @@ class Fit:
         return np.array(ends).reshape(-1, 2)
 
     def reach_interval(self, level: float = LEVEL) -> NDArray[np.float64]:
-        """Where each true reach lies with chance ``level``: (n_sensors, n_sources, 2); NaN where there is no error.
+        """Where each true reach lies with probability ``level``: (n_sensors, n_sources, 2); NaN without an error.
 
         >>> model = OrMixture([[1], [1]], [0.2], reach=[[0.9], [0.4]])
         >>> Fit(model, reach_error=[[0.01], [np.nan]]).reach_interval().round(3)[:, 0]
@@ -115,6 +115,39 @@ class Fit:
             )
         return np.array([np.inf if stay is None else stay for stay in stays], dtype=np.float64)
 
+    @property
+    def support(self) -> NDArray[np.float64] | None:
+        """How probable it is that each source is exactly right, given the rows: (n_sources,); None where unknown.
+
+        Known where all sets of sources in doubt could be averaged over, or where the search left no doubt: for
+        "likelihood" up to 12 sensors that vary, with sure edges and without a prior.
+
+        >>> Fit(OrMixture([[1], [1]], [0.5]), diagnostics={"averaging": {"support": [0.8]}}).support
+        array([0.8])
+        """
+        shares = self._averaged("support")
+        return None if shares is None else np.array(shares, dtype=np.float64)
+
+    @property
+    def edge_support(self) -> NDArray[np.float64] | None:
+        """How probable each edge of the model is, given the rows: (n_sensors, n_sources), 0 where there is no edge."""
+        shares = self._averaged("edge_support")
+        if shares is None:
+            return None
+        support = np.zeros(self.model.mixing.shape)
+        for reached, known, column in zip(self.model.mixing.T, shares, support.T, strict=True):
+            if len(known) != reached.sum():
+                raise ModelError('the diagnostics have an "edge_support" that is not one number per edge')
+            column[reached] = known
+        return support
+
+    def _averaged(self, name: str) -> Sequence[Any] | None:
+        averaging = self.diagnostics.get("averaging")
+        shares = averaging.get(name) if isinstance(averaging, Mapping) else None
+        if shares is not None and not (isinstance(shares, Sequence) and len(shares) == self.model.n_sources):
+            raise ModelError(f'the diagnostics have a "{name}" of other sources than the model')
+        return shares
+
     def named(self, names: Mapping[str, str | None]) -> Fit:
         """The same fit with some sources named, as ``OrMixture.named`` does it.
 
@@ -133,13 +166,13 @@ class Fit:
         return f"<Fit: {self.model.n_sources} sources behind {self.model.n_sensors} sensors{rows}>"
 
     def _repr_html_(self) -> str:
-        from bica.report.page import model_table
+        from bica.report import model_table
 
         return model_table(self)
 
     def report(self, table: Any = None, **settings: Any) -> Report:
         """A report to send, as ``OrMixture.report`` makes it, with all that this fit knows."""
-        from bica.report.content import report_of
+        from bica.report import report_of
 
         return report_of(self, table, **settings)
 
@@ -147,7 +180,13 @@ class Fit:
         """The fit with its sources by falling probability, then by columns; our methods do so, but others may not."""
         model, order = in_order(self.model, np.arange(self.model.n_sources))
         errors, stays = self.probability_error, self.persistence()
-        noted = {} if stays is None else {"persistence": [float(s) if s < np.inf else None for s in stays[order]]}
+        noted: dict[str, Any] = {}
+        if stays is not None:
+            noted["persistence"] = [float(s) if s < np.inf else None for s in stays[order]]
+        if self.support is not None:
+            averaging = self.diagnostics["averaging"]
+            moved = {name: [averaging[name][j] for j in order] for name in ("support", "edge_support")}
+            noted["averaging"] = {**averaging, **moved}
         return replace(
             self,
             model=model,
@@ -164,8 +203,8 @@ class Fit:
         return replace(document, nouns=self.nouns, leak_error=leaks)
 
     def _fitted(self) -> dict[str, Any]:
-        told = {name: as_json(getattr(self, name)) for name in _FITTED if getattr(self, name) is not None}
-        return {} if told == _GIVEN else {"by": f"bica {__version__}", **told}
+        fitted = {name: as_json(getattr(self, name)) for name in _FITTED if getattr(self, name) is not None}
+        return {} if fitted == _GIVEN else {"by": f"bica {__version__}", **fitted}
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write a model file with the errors and how the model was found."""
@@ -180,9 +219,9 @@ class Fit:
     def of_document(document: ModelDocument) -> Fit:
         """The fit that a model file describes; a model that was not learned is ``given``."""
         errors = np.array([np.nan if source.error is None else source.error for source in document.sources])
-        told = {name: document.fitted[name] for name in _FITTED if name in document.fitted}
-        if "log_likelihood" in told:
-            told["log_likelihood"] = float(told["log_likelihood"])  # "-inf" is text there
+        fitted = {name: document.fitted[name] for name in _FITTED if name in document.fitted}
+        if "log_likelihood" in fitted:
+            fitted["log_likelihood"] = float(fitted["log_likelihood"])  # "-inf" is text there
         known = None if np.isnan(errors).all() else errors
         return Fit(
             OrMixture.of_document(document),
@@ -190,7 +229,7 @@ class Fit:
             reach_error=_reach_errors(document),
             leak_error=None if document.leak_error is None else _with_gaps(document.leak_error),
             nouns=document.nouns,
-            **told,
+            **fitted,
         )
 
 

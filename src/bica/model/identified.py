@@ -179,23 +179,23 @@ def rates_of(rate: Rate, sensors: Sequence[str]) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """How far each source of a model with lossy edges is told by rows."""
+class Determined:
+    """How far each source of a model with lossy edges is determined by the rows."""
 
     is_identified: tuple[bool, ...]
     pairs: tuple[Pair | None, ...]  # of sources of two sensors, where nothing is missed
 
 
-def told_of(document: ModelDocument) -> Told:
+def determined_by(document: ModelDocument) -> Determined:
     """Which sources are identified, and what is known about the pairs.
 
     >>> source = SourceEntry((0, 1), 0.2, reach=(0.5, 1.0))
-    >>> told_of(ModelDocument(("a", "b"), (source,), 0.1, 0.0)).is_identified
+    >>> determined_by(ModelDocument(("a", "b"), (source,), 0.1, 0.0)).is_identified
     (False,)
     """
     leaks, misses = rates_of(document.false_alarm, document.sensors), rates_of(document.miss, document.sensors)
     pairs = [_pair(source, leaks) if not any(misses) else None for source in document.sources]
-    return Told(identified([source.sensors for source in document.sources]).sources, tuple(pairs))
+    return Determined(identified([source.sensors for source in document.sources]).sources, tuple(pairs))
 
 
 def _pair(source: SourceEntry, leaks: tuple[float, ...]) -> Pair | None:
@@ -240,15 +240,15 @@ def reach_words(source: SourceEntry, *, is_identified: bool) -> list[str]:
     return [_with_interval(*edge) for edge in zip(reach, ends, strict=True)]
 
 
-def source_note(document: ModelDocument, place: int, told: Told) -> str:
+def source_note(document: ModelDocument, place: int, determined: Determined) -> str:
     """What rows cannot tell about a source with lossy edges; empty where they tell all.
 
     >>> document = ModelDocument(("a", "b"), (SourceEntry((0, 1), 0.2, reach=(0.5, 0.5)),), 0.0, 0.0)
-    >>> source_note(document, 0, told_of(document))[:58]
+    >>> source_note(document, 0, determined_by(document))[:58]
     'a and b: on together in 4 % of the rows beyond chance; how'
     """
-    source, pair, nouns = document.sources[place], told.pairs[place], document.nouns
-    if told.is_identified[place]:
+    source, pair, nouns = document.sources[place], determined.pairs[place], document.nouns
+    if determined.is_identified[place]:
         return ""
     if len(source.sensors) == 1:
         one = nouns.sensor[0]

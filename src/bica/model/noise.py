@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from bica.errors import LimitError, ModelError
 from bica.kernels.bits import Words, packed, unpacked
-from bica.kernels.lattice.channel import apply_channel, mix_lossy_source, mix_source
+from bica.kernels.lattice.subsets import apply_channel, mix_lossy_source, mix_source
 
 Rate = float | tuple[float, ...]
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from bica.data.columns import numbered
+from bica.data.engines import engine_of, framed, mapped
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.errors import LimitError, ModelError
@@ -94,22 +96,22 @@ class OrMixture:
         sensors: Sequence[str] | None = None,
         names: Sequence[str | None] | None = None,
     ) -> None:
-        bits, chances = as_bits(mixing, "mixing"), as_probabilities(probability, "probability")
+        bits, probabilities = as_bits(mixing, "mixing"), as_probabilities(probability, "probability")
         sensors = numbered(bits.shape[0]) if sensors is None else as_distinct_names(sensors, "a sensor name")
         names = (None,) * bits.shape[1] if names is None else tuple(map(_source_name, names))
-        _check_shapes(bits, chances, sensors, names)
+        _check_shapes(bits, probabilities, sensors, names)
         noise = _checked_noise(noise, bits.shape[0])
         lossy = _checked_reach(reach, bits)
         groups = twins(bits, _lossy_columns(lossy, bits))
         if len(groups) < bits.shape[1]:
             first = [group[0] for group in groups]
             bits, lossy = bits[:, first], None if lossy is None else lossy[:, first]
-            chances = np.array([_either(chances[group]) for group in groups], dtype=np.float64)
+            probabilities = np.array([_either(probabilities[group]) for group in groups], dtype=np.float64)
             names = tuple(next((names[j] for j in group if names[j] is not None), None) for group in groups)
-        for part in (bits, chances, lossy):
+        for part in (bits, probabilities, lossy):
             if part is not None:
                 part.flags.writeable = False
-        for field, value in zip(self.__slots__, (bits, chances, noise, lossy, sensors, names), strict=True):
+        for field, value in zip(self.__slots__, (bits, probabilities, noise, lossy, sensors, names), strict=True):
             object.__setattr__(self, field, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -297,6 +299,7 @@ class OrMixture:
 
         ``rows`` are a table of any kind, in memory or in a file. Columns are matched with the sensors by name, or taken
         in order where they have no names. ``solver`` and ``nearest`` are those of ``bica.invert.decode``.
+        A frame of Dask is decoded by its workers: the result is one of Dask, too, with a column per source.
 
         >>> model = OrMixture([[1, 1], [0, 1]], [0.2, 0.5])
         >>> model.decode([[1, 1], [1, None], [0, 0]]).activity.astype(int)
@@ -306,6 +309,8 @@ class OrMixture:
         """
         from bica.invert.decode import decode
 
+        if engine_of(rows) is not None:
+            return cast("Decoded", mapped(rows, partial(_activity, self), self.source_names(), bool))
         given = Rows.of(rows).matched(self.sensors)
         return decode(self, given.words, given.observed, solver=solver, nearest=nearest)
 
@@ -318,6 +323,8 @@ class OrMixture:
         """
         from bica.invert.posterior import posterior
 
+        if engine_of(rows) is not None:
+            return cast("Posterior", mapped(rows, partial(_probability, self), self.source_names(), float))
         given = Rows.of(rows).matched(self.sensors)
         return posterior(self, given.words, given.observed)
 
@@ -345,11 +352,11 @@ class OrMixture:
         errors = [None] * self.n_sources if errors is None else errors
         each = zip(self.mixing.T, self.probability, errors, self.names, strict=True)
         sources = []
-        for j, (column, chance, error, name) in enumerate(each):
+        for j, (column, probability, error, name) in enumerate(each):
             sensors = np.flatnonzero(column)
             reach = None if self.lossy_reach is None else tuple(self.lossy_reach[sensors, j].tolist())
             lost = None if reach is None or reach_errors is None else known_numbers(reach_errors[sensors, j])
-            sources.append(SourceEntry(tuple(sensors.tolist()), float(chance), error, name, reach, lost))
+            sources.append(SourceEntry(tuple(sensors.tolist()), float(probability), error, name, reach, lost))
         return ModelDocument(self.sensors, tuple(sources), self.noise.false_alarm, self.noise.miss, fitted or {})
 
     @staticmethod
@@ -411,7 +418,7 @@ class OrMixture:
         return f"<OrMixture: {self.n_sources} sources behind {self.n_sensors} sensors>"
 
     def _repr_html_(self) -> str:
-        from bica.report.page import model_table
+        from bica.report import model_table
 
         return model_table(self)
 
@@ -424,31 +431,31 @@ class OrMixture:
         >>> OrMixture([[1, 1], [0, 1]], [0.2, 0.5]).report([[0, 0], [1, 0], [1, 1]]).html[:15]
         '<!doctype html>'
         """
-        from bica.report.content import report_of
+        from bica.report import report_of
 
         return report_of(self, table, **settings)
 
     def plot_matrix(self) -> altair.HConcatChart:
         """The mixing matrix with the probability of each source, as a chart (needs "bica[report]")."""
-        from bica.report.figures import mixing_chart
+        from bica.report import mixing_chart
 
         return mixing_chart(self)
 
     def plot_network(self) -> altair.LayerChart:
         """Sources on the left, the sensors that they reach on the right, as a chart (needs "bica[report]")."""
-        from bica.report.figures import network_chart
+        from bica.report import network_chart
 
         return network_chart(self)
 
     def plot_patterns(self, table: Any) -> altair.HConcatChart:
         """The most frequent patterns of a table, as observed and as the model expects (needs "bica[report]")."""
-        from bica.report.figures import patterns_chart
+        from bica.report import patterns_chart
 
         return patterns_chart(self, PatternCounts.of(table))
 
     def plot_activity(self, rows: Any, times: Sequence[Any] | None = None) -> altair.LayerChart:
         """How often each source was active over time, or from row to row (needs "bica[report]")."""
-        from bica.report.figures import decoded_activity_chart
+        from bica.report import decoded_activity_chart
 
         return decoded_activity_chart(self, Rows.of(rows), times)
 
@@ -565,3 +572,13 @@ def as_places(chosen: Sequence[int] | NDArray[np.int64], count: int, what: str) 
     if np.unique(places).size < places.size:
         raise ModelError(f"{what} {np.flatnonzero(np.bincount(places) > 1)[0]} was chosen twice")
     return places.astype(np.int64)
+
+
+def _activity(model: OrMixture, frame: Any) -> Any:
+    """Which sources were on in the rows of a pandas frame, on the worker that has it."""
+    return framed(frame, model.decode(frame).activity, model.source_names())
+
+
+def _probability(model: OrMixture, frame: Any) -> Any:
+    """The probability that each source was on, likewise."""
+    return framed(frame, model.posterior(frame).probability, model.source_names())

@@ -29,17 +29,27 @@ if TYPE_CHECKING:
         overview_chart,
         patterns_chart,
     )
-    from bica.report.page import Report
 
-_HOME = {
+    # not public: what the methods of values forward to
+    from bica.report.figures import decoded_activity_chart as decoded_activity_chart
+    from bica.report.page import Report
+    from bica.report.page import bootstrap_table as bootstrap_table
+    from bica.report.page import explanation_table as explanation_table
+    from bica.report.page import model_table as model_table
+
+_HOME = {  # the public names, and those that the methods of values forward to
     "Report": "page",
     "FoundUser": "applications",
     "MonitoringPicture": "applications",
     "SpectrumMap": "applications",
     "activity_chart": "figures",
+    "bootstrap_table": "page",
+    "decoded_activity_chart": "figures",
+    "explanation_table": "page",
     "found_and_true_chart": "figures",
     "matching_chart": "figures",
     "mixing_chart": "figures",
+    "model_table": "page",
     "monitoring_chart": "applications",
     "network_chart": "figures",
     "overview_chart": "figures",

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from bica.data.columns import Binarize
 from bica.diagnose.verdicts import Diagnosis
 from bica.errors import SettingError
-from bica.model.files import Rate
+from bica.metrics.matching import matrix_order
+from bica.model.files import HARDLY_IN_DOUBT, Rate
 from bica.model.fit import Fit
-from bica.model.identified import leak_words, reach_words, source_note, told_of
+from bica.model.identified import determined_by, leak_words, reach_words, source_note
 from bica.model.or_mixture import OrMixture
 from bica.report.observed import ROWS_LISTED, SMALL, ActivityView, Evidence, PairView, PatternView, evidence_in
 from bica.report.page import Parts, Report, anonymous, entry_of, page_of, with_plain_names
-from bica.report.pairing import matrix_order
 from bica.text import Nouns, counted_as, harmless
 from bica.version import __version__
 
@@ -179,10 +179,10 @@ class _Story:
 
     def _reasons(self) -> list[str]:
         reasons = self.diagnosis.get("reasons")
-        told = [_big(harmless(str(reason))) for reason in reasons] if isinstance(reasons, list | tuple) else []
+        sentences = [_big(harmless(str(reason))) for reason in reasons] if isinstance(reasons, list | tuple) else []
         if self.unfinished:
-            told.insert(0, "The search had not settled when it stopped; a longer one may find other sources.")
-        return told
+            sentences.insert(0, "The search had not settled when it stopped; a longer one may find other sources.")
+        return sentences
 
     def _next_steps(self) -> list[tuple[str, str]]:
         """What to do next, each step with the command that takes it, if there is one."""
@@ -234,9 +234,14 @@ class _Story:
     def _sources(self) -> list[dict[str, Any]]:
         model, ends, stays = self.fit.model, self.fit.interval(), self.fit.persistence()
         ids, support = model.source_ids(), entry_of(self.fit.diagnostics, "bootstrap", "support")
-        supports = (
-            support if isinstance(support, list) and len(support) == model.n_sources else [None] * model.n_sources
-        )
+        resampled = isinstance(support, list) and len(support) == model.n_sources
+        averaged = self.fit.support
+        if resampled:
+            supports = support
+        elif averaged is not None and averaged.min(initial=1.0) < HARDLY_IN_DOUBT:
+            supports = averaged.tolist()
+        else:
+            supports = [None] * model.n_sources
         lossy = self._lossy_edges() if model.has_lossy_edges else [{}] * model.n_sources
         return [
             {
@@ -246,6 +251,7 @@ class _Story:
                 "lo": _rounded(low),
                 "hi": _rounded(high),
                 "support": _rounded(share) if isinstance(share, int | float) else None,
+                "resampled": resampled,
                 "stay": None if stays is None or np.isinf(stays[j]) else _rounded(stays[j]),
                 "on": np.flatnonzero(column).tolist(),
                 **lossy[j],
@@ -258,12 +264,12 @@ class _Story:
     def _lossy_edges(self) -> list[dict[str, Any]]:
         """How often each source reaches each of its sensors, as numbers and in words, and what rows leave open."""
         document = replace(self.fit.document(), nouns=self.nouns)
-        told = told_of(document)
+        determined = determined_by(document)
         return [
             {
                 "reach": [_rounded(share) for share in source.reach or ()],
-                "reach_words": reach_words(source, is_identified=told.is_identified[j]),
-                "note": _big(source_note(document, j, told)),
+                "reach_words": reach_words(source, is_identified=determined.is_identified[j]),
+                "note": _big(source_note(document, j, determined)),
             }
             for j, source in enumerate(document.sources)
         ]

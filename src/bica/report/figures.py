@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.metrics import match_columns
-from bica.metrics.matching import aligned
+from bica.metrics.matching import Pair, aligned, paired_sources
 from bica.model.fit import Fit
 from bica.model.or_mixture import OrMixture
 from bica.report import look
 from bica.report.look import Grid, Values, cell_size, font_size, heading, layers, marks_at, short_number, styled
 from bica.report.observed import ActivityView, PatternView, counts_for, decoded
-from bica.report.pairing import Pair, paired_sources
 from bica.text import harmless, told_apart
 
 LEGEND = alt.Legend(title=None, orient="bottom", direction="horizontal")

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.columns import Binarize
-from bica.data.pairs import PairCounts
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows, places_of
 from bica.data.slots.store import as_dates
@@ -93,8 +92,8 @@ class PatternView:
         whole = _complete(counts)
         words = np.unique(np.vstack([_frequent(whole, top, small), _expected_words(model, top)]), axis=0)
         n_draws = 0 if _sums_quickly(model) else max(FEWEST_DRAWS, min(MOST_DRAWS, DRAWN_CELLS // model.n_sensors))
-        chance = _simulated(model, words, n_draws) if n_draws else _summed(model, words)
-        expected, observed = whole.n_samples * chance, _weights_of(whole, words)
+        probability = _simulated(model, words, n_draws) if n_draws else _summed(model, words)
+        expected, observed = whole.n_samples * probability, _weights_of(whole, words)
         listed = (observed >= small) | ((observed == 0) & (expected >= small))
         order = np.lexsort([*words.T, -expected, -np.maximum(observed, expected)])
         chosen = order[listed[order]][:top]
@@ -128,9 +127,9 @@ def _sums_quickly(model: OrMixture) -> bool:
 
 
 def _summed(model: OrMixture, words: Words) -> Vector:
-    seen = np.broadcast_to(all_observed(model.n_sensors), words.shape)
-    chance: Vector = np.exp(log_probability(model, words, seen).value)
-    return chance
+    observed = np.broadcast_to(all_observed(model.n_sensors), words.shape)
+    probability: Vector = np.exp(log_probability(model, words, observed).value)
+    return probability
 
 
 def _simulated(model: OrMixture, words: Words, n_draws: int) -> Vector:
@@ -187,13 +186,13 @@ class PairView:
         (array([0]), array([1]), array([200.]), array([100.]), array([ True]))
         """
         model, n = fit.model, fit.model.n_sensors
-        seen, ones, together = counts.times_observed(), counts.ones(), both_on(model)
+        times, ones, together = counts.times_observed(), counts.ones(), both_on(model)
         alone = np.diag(together)
-        singles = (ones / np.maximum(seen, 1), alone, _deviance(ones, seen * alone, alone))
+        singles = (ones / np.maximum(times, 1), alone, _deviance(ones, times * alone, alone))
         if not 1 <= n <= PAIR_LIMIT:
             none, nowhere = np.zeros(0), np.zeros(0, np.int64)
             return cls(nowhere, nowhere, none, none, none, np.zeros(0, bool), 0, 0, *singles)
-        pairs = PairCounts.of(counts)
+        pairs = counts.pair_counts()
         first, second = np.triu_indices(n)
         thinned = pairs.thinned(stretch_of(fit))
         p_values = binomial_tails(

@@ -19,7 +19,7 @@ import numpy as np
 from bica.estimate.bootstrap import Bootstrap
 from bica.invert.explain import Explanations
 from bica.model.fit import Fit
-from bica.model.identified import reach_words, told_of
+from bica.model.identified import determined_by, reach_words
 from bica.model.or_mixture import OrMixture
 from bica.output import write_whole
 from bica.text import VERDICTS, Nouns, counted, counted_as, folded, harmless, told_apart
@@ -122,7 +122,12 @@ def _fingerprint(text: str) -> str:
 
 
 NAME_LENGTH = 120  # characters of a name that are shown
-KEPT = ("persistence", "noise", "bootstrap")  # diagnostics that name no sensor, or whose named parts are not used
+KEPT = (
+    "persistence",
+    "noise",
+    "bootstrap",
+    "averaging",
+)  # diagnostics that name no sensor, or whose named parts are not used
 
 
 def with_plain_names(fit: Fit, nouns: Nouns) -> Fit:
@@ -236,8 +241,10 @@ def reached_sensors(fit: Fit) -> list[list[str]]:
     if not fit.model.has_lossy_edges:
         return names
     document = fit.document()
-    told = told_of(document).is_identified
-    words = [reach_words(source, is_identified=own) for source, own in zip(document.sources, told, strict=True)]
+    is_identified = determined_by(document).is_identified
+    words = [
+        reach_words(source, is_identified=own) for source, own in zip(document.sources, is_identified, strict=True)
+    ]
     return [
         [f"{name} {word}".rstrip() for name, word in zip(*each, strict=True)] for each in zip(names, words, strict=True)
     ]
@@ -271,5 +278,6 @@ def explanation_table(found: Explanations) -> str:
         [str(rank), ", ".join(names[j] for j in np.flatnonzero(active)) or "no source", float(p)]
         for rank, active, p in zip(found.rank.tolist(), found.activity, found.probability.tolist(), strict=True)
     ]
-    note = "" if found.exact else "the probabilities are approximate"
+    notes = [] if found.exact else ["the probabilities are approximate"]
+    note = "; ".join(notes + ([] if found.proven else ["a likelier explanation may be missing"]))
     return small_table("Likeliest explanations", ["rank", "active", "probability"], lines, note)

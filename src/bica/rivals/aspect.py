@@ -88,20 +88,22 @@ class Aspects:
         self.shares = rng.dirichlet(np.ones(n_sources), len(self.rows))  # (n_rows, n_sources)
         self.shown = rng.uniform(0.25, 0.75, (n_sources, data.n_sensors))
 
-    def _chances(self) -> Floats:
+    def _probabilities(self) -> Floats:
         """The probability that each cell shows 1."""
-        chances: Floats = np.clip(self.shares @ self.shown, TINY, 1 - TINY)
-        return chances
+        probabilities: Floats = np.clip(self.shares @ self.shown, TINY, 1 - TINY)
+        return probabilities
 
     def log_likelihood(self) -> float:
         """Of all rows, at these shares."""
-        chances = self._chances()
-        return float(self.weights @ (self.rows * np.log(chances) + (1 - self.rows) * np.log1p(-chances)).sum(axis=1))
+        probabilities = self._probabilities()
+        return float(
+            self.weights @ (self.rows * np.log(probabilities) + (1 - self.rows) * np.log1p(-probabilities)).sum(axis=1)
+        )
 
     def improve(self) -> None:
         """One step of expectation and maximisation, of shares and aspects together."""
-        chances = self._chances()
-        ones, zeros = self.rows / chances, (1 - self.rows) / (1 - chances)
+        probabilities = self._probabilities()
+        ones, zeros = self.rows / probabilities, (1 - self.rows) / (1 - probabilities)
         weighted = self.shares * self.weights[:, None]
         on, off = self.shown * (weighted.T @ ones), (1 - self.shown) * (weighted.T @ zeros)
         shares = self.shares * (ones @ self.shown.T + zeros @ (1 - self.shown).T)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bica.data.patterns import PatternCounts
 from bica.errors import LimitError, SettingError
 from bica.kernels.bits import Cells
-from bica.kernels.rivals.assignment import assign, best_sets, improve_quiet, noise_weights, quiet_probabilities
+from bica.kernels.rivals.factors import assign, best_sets, improve_quiet, noise_weights, quiet_probabilities
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.rivals.counted import (

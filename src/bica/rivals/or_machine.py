@@ -86,7 +86,7 @@ class Sampling:
     n_sources: int
 
     def run(self, number: int, rng: np.random.Generator) -> Attempt:
-        """Walk from a random start, and average what is seen after the burn-in."""
+        """Walk from a random start, and average what is visited after the burn-in."""
         chain = Chain(self, FIRST_ON[number % len(FIRST_ON)], rng)
         sums = Sums(chain)
         costs: list[float] = []

@@ -60,24 +60,24 @@ class Job:
         return self.ended is not None
 
     def as_dict(self) -> dict[str, Any]:
-        """What a browser is told."""
-        told = {key: getattr(self, key) for key in TOLD}
+        """What a browser hears of it."""
+        news = {key: getattr(self, key) for key in SHOWN}
         seconds = (self.ended or monotonic()) - self.began
-        return told | {"title": KINDS[self.kind], "over": self.is_over, "seconds": round(seconds, 1)}
+        return news | {"title": KINDS[self.kind], "over": self.is_over, "seconds": round(seconds, 1)}
 
-    def hear(self, told: Mapping[str, Any]) -> None:
+    def hear(self, news: Mapping[str, Any]) -> None:
         """Take in one line of the process."""
-        if "what" in told:
-            self.what, self.done, self.total = told["what"], told["done"], told["total"]
-        elif "result" in told:
-            self.state, self.result = "done", told["result"]
-        elif "stopped" in told:
-            self.state, self.error = "stopped", told["stopped"]
-        elif "error" in told:
-            self.state, self.error = "failed", told["error"]
+        if "what" in news:
+            self.what, self.done, self.total = news["what"], news["done"], news["total"]
+        elif "result" in news:
+            self.state, self.result = "done", news["result"]
+        elif "stopped" in news:
+            self.state, self.error = "stopped", news["stopped"]
+        elif "error" in news:
+            self.state, self.error = "failed", news["error"]
 
 
-TOLD = ("id", "kind", "about", "state", "what", "done", "total", "stopping", "result", "error")
+SHOWN = ("id", "kind", "about", "state", "what", "done", "total", "stopping", "result", "error")
 
 
 class Jobs:
@@ -178,15 +178,15 @@ class Answerer:
         async with self.turn:
             try:
                 process = await self._ready()
-                told = await asyncio.wait_for(self._asked(process, {**task, "kind": kind}), LONGEST_ANSWER)
+                news = await asyncio.wait_for(self._asked(process, {**task, "kind": kind}), LONGEST_ANSWER)
             except BaseException as error:  # also if the browser has gone: the process would answer nobody
                 await self.close()
                 if isinstance(error, TimeoutError):
                     raise BusyError(TOO_SLOW) from None
                 raise
-        if "result" not in told:
-            raise SettingError(told.get("error") or CRASHED)
-        return told["result"]
+        if "result" not in news:
+            raise SettingError(news.get("error") or CRASHED)
+        return news["result"]
 
     async def _ready(self) -> Process:
         if self.process is None:
@@ -200,9 +200,9 @@ class Answerer:
         assert process.stdout is not None
         process.stdin.write(json.dumps({**task, "folder": str(self.folder)}).encode() + b"\n")
         while line := await process.stdout.readline():
-            told: Mapping[str, Any] = json.loads(line)
-            if "what" not in told:
-                return told
+            news: Mapping[str, Any] = json.loads(line)
+            if "what" not in news:
+                return news
         await self.close()
         return {"error": CRASHED}
 

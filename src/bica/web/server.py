@@ -32,9 +32,8 @@ from bica.model.fit import Fit
 from bica.report.page import Looks, page_of, template
 from bica.text import harmless
 from bica.version import __version__
-from bica.web import answers
 from bica.web.jobs import KINDS, Answerer, BusyError, Jobs
-from bica.web.store import FitEntry, Store, TableEntry, bring, is_model, shown_file
+from bica.web.store import FitEntry, Store, TableEntry, bring, compared, is_model, parts, rename, shown_file
 
 LOOPBACK = "127.0.0.1"
 LARGEST = 200  # megabytes of a file that is dropped on the page
@@ -228,12 +227,12 @@ def _too_large(limit: int) -> str:
 async def _json(request: Request) -> dict[str, Any]:
     body = b"".join([piece async for piece in _pieces(request, JSON_BYTES)])
     try:
-        told = json.loads(body)
+        given = json.loads(body)
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict):
+        given = None
+    if not isinstance(given, dict):
         raise HTTPException(400, "the request is not a JSON object")
-    return told
+    return given
 
 
 async def start_page(_: Request) -> Response:
@@ -250,11 +249,11 @@ async def fit_page(request: Request) -> Response:
     """The report of a fit, live."""
     identity = request.path_params["identity"]
     try:
-        told = await _aside(request, answers.parts, _site(request).store, identity)
+        kept = await _aside(request, parts, _site(request).store, identity)
     except BicaError:
         return HTMLResponse(_start_page(), 404)
     footer = f"bica {__version__}, on this machine alone: nothing leaves it."
-    return HTMLResponse(page_of(told, looks=LOOKS, footer=footer).html)
+    return HTMLResponse(page_of(kept, looks=LOOKS, footer=footer).html)
 
 
 async def static(request: Request) -> Response:
@@ -369,7 +368,7 @@ async def stop(request: Request) -> Response:
 async def names(request: Request) -> Response:
     """Name sources."""
     given = await _json(request)
-    shown = await _aside(request, answers.rename, _site(request).store, request.path_params["identity"], given)
+    shown = await _aside(request, rename, _site(request).store, request.path_params["identity"], given)
     return JSONResponse({"names": shown})
 
 
@@ -383,7 +382,7 @@ async def comparison(request: Request) -> Response:
     """Two fits side by side."""
     site, sides = _site(request), [request.query_params.get(side, "") for side in ("a", "b")]
     async with site.comparisons:
-        return JSONResponse(await _aside(request, answers.compared, site.store, *sides))
+        return JSONResponse(await _aside(request, compared, site.store, *sides))
 
 
 async def download(request: Request) -> Response:

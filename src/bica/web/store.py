@@ -1,4 +1,4 @@
-"""What the page keeps: a folder with the tables that were brought and the fits that were made, so that none is lost."""
+"""What the page keeps, a folder with tables and fits, so that none is lost; and what it asks of a fit at once."""
 
 from __future__ import annotations
 
@@ -8,16 +8,26 @@ import re
 import secrets
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bica.errors import DataError, SettingError
+import numpy as np
+from numpy.typing import NDArray
+
+from bica.errors import DataError, InfeasibleError, SettingError
+from bica.invert.explain import explain
+from bica.invert.posterior import posterior
+from bica.kernels.bits import packed
+from bica.metrics.matching import paired_sources
 from bica.model.files import read_document
 from bica.model.fit import Fit
+from bica.model.names import renamed
+from bica.model.or_mixture import OrMixture
 from bica.output import write_whole
-from bica.report.page import Parts
+from bica.report.content import parts_of
+from bica.report.page import Parts, shown_name, with_plain_names
 
 IDENTITY = re.compile(r"[0-9a-f]{12}")
 NAME_LENGTH = 100  # characters of a file name that are kept
@@ -88,17 +98,19 @@ class Store:
 
     def table(self, identity: Any) -> TableEntry:
         """The table of this id."""
-        told = _read_json(self.home("tables", identity) / ABOUT)
-        if told is None:
+        content = _read_json(self.home("tables", identity) / ABOUT)
+        if content is None:
             raise SettingError("that table is not here any more; bring it again")
-        return TableEntry(**told)
+        return TableEntry(**content)
 
     def tables(self) -> list[TableEntry]:
         """All tables, the latest first."""
         found = [_read_json(home / ABOUT) for home in (self.folder / "tables").iterdir()]
-        return sorted((TableEntry(**told) for told in found if told), key=lambda entry: entry.time, reverse=True)
+        return sorted(
+            (TableEntry(**content) for content in found if content), key=lambda entry: entry.time, reverse=True
+        )
 
-    def keep_fit(self, fit: Fit, identity: str | None = None, **told: Any) -> FitEntry:
+    def keep_fit(self, fit: Fit, identity: str | None = None, **content: Any) -> FitEntry:
         """Keep a fit; once the model file is there, nothing loses it."""
         home = self.new_home("fits") if identity is None else self.home("fits", identity)
         fit.save(home / MODEL, overwrite=True)
@@ -111,7 +123,7 @@ class Store:
             n_sources=fit.model.n_sources,
             n_sensors=fit.model.n_sensors,
             n_rows=fit.n_samples,
-            **told,
+            **content,
         )
         _write_json(home / ABOUT, asdict(entry))
         return entry
@@ -144,8 +156,8 @@ class Store:
 
     def report(self, identity: str) -> Parts | None:
         """What the report of a fit says; None if that was not written."""
-        told = _read_json(self.home("fits", identity) / REPORT)
-        return None if told is None else Parts(**told)
+        content = _read_json(self.home("fits", identity) / REPORT)
+        return None if content is None else Parts(**content)
 
     def forget(self, part: str, identity: Any) -> None:
         """Remove an entry; the user's own file stays."""
@@ -216,7 +228,118 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 def _read_json(path: Path) -> dict[str, Any] | None:
     try:
-        told = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return None
-    return told if isinstance(told, dict) else None
+    return content if isinstance(content, dict) else None
+
+
+# What the page asks about a fit, answered at once: names, explanations, a comparison.
+
+EXPLANATIONS = 5
+LIKELY = 40  # sources whose posterior is listed
+LONGEST_NAME = 200  # characters of a name that the user gives
+
+
+def parts(store: Store, identity: str) -> Parts:
+    """What the report of a fit says; written anew where it is not kept, as for a model that was brought."""
+    kept = store.report(identity)
+    if kept is None:
+        kept = parts_of(store.fit(identity))
+        store.write_report(identity, kept)
+    return kept
+
+
+def rename(store: Store, identity: str, given: Mapping[str, Any]) -> list[str]:
+    """Name sources by their places, and return the names of all as they are shown; an empty name takes it away."""
+    fit = store.fit(identity)
+    names = list(fit.model.names)
+    for place, name in given.items():
+        if not str(place).isdecimal() or int(place) >= len(names):
+            raise SettingError("there is no such source")
+        if not isinstance(name, str) or len(name) > LONGEST_NAME:
+            raise SettingError(f"a name is a text of up to {LONGEST_NAME} characters")
+        names[int(place)] = name.strip() or None
+    checked = renamed(names, [str(j) for j in range(len(names))], {})
+    fit = replace(fit, model=fit.model.with_names(checked))
+    store.save_fit(identity, fit)
+    shown = list(with_plain_names(fit, fit.nouns).model.source_names())
+    kept = parts(store, identity)
+    sources = [{**source, "name": name} for source, name in zip(kept.content["sources"], shown, strict=True)]
+    store.write_report(identity, replace(kept, content={**kept.content, "sources": sources}))
+    return shown
+
+
+def explained(store: Store, task: Mapping[str, Any]) -> dict[str, Any]:
+    """The likeliest explanations of one observation, and how probable it makes every source."""
+    model, on, unknown = store.fit(task["fit"]).model, task.get("on", []), task.get("unknown", [])
+    cells = np.zeros((1, model.n_sensors), np.uint8)
+    cells[0, _places(on, model.n_sensors)] = 1
+    cells[0, _places(unknown, model.n_sensors)] = 2
+    words, observed = packed(cells == 1), packed(cells < 2)
+    try:
+        found = explain(model, words, observed, k=EXPLANATIONS)
+    except InfeasibleError:
+        return {"explanations": [], "posterior": [], "exact": True, "proven": True}
+    active = posterior(model, words, observed)
+    probability = np.nan_to_num(active.probability[0])
+    order = np.argsort(-probability, kind="stable")[:LIKELY]
+    return {
+        "explanations": [
+            {"sources": np.flatnonzero(row).tolist(), "p": _short(p)}
+            for row, p in zip(found.activity, found.probability, strict=True)
+        ],
+        "posterior": [{"source": int(j), "p": _short(probability[j])} for j in order],
+        "exact": bool(found.exact and active.exact.all()),
+        "proven": found.proven,
+    }
+
+
+def _places(given: Any, n_sensors: int) -> list[int]:
+    if not isinstance(given, list) or not all(type(i) is int and 0 <= i < n_sensors for i in given):
+        raise SettingError("sensors are given by their places")
+    return given
+
+
+def compared(store: Store, first: str, second: str) -> dict[str, Any]:
+    """Two fits side by side: which sources they share, and how often each is on."""
+    left, right = store.fit(first), store.fit(second)
+    _same_sensors(left.model, right.model)
+    ordered = right.model.of_sensors([right.model.sensors.index(name) for name in left.model.sensors])
+    pairs = paired_sources(ordered, left.model)
+    sides = [_side(store, identity, fit) for identity, fit in ((first, left), (second, right))]
+    lines = [
+        {"left": _source(left.model, pair.true), "right": _source(ordered, pair.found), "equal": pair.exact}
+        for pair in pairs
+    ]
+    return {"sides": sides, "pairs": lines, "n_equal": sum(pair.exact for pair in pairs)}
+
+
+def _same_sensors(left: OrMixture, right: OrMixture) -> None:
+    if set(left.sensors) != set(right.sensors):
+        raise SettingError("these two fits are about different sensors, so they cannot be compared")
+
+
+def _side(store: Store, identity: str, fit: Fit) -> dict[str, Any]:
+    entry = store.fit_entry(identity)
+    return {
+        "id": identity,
+        "title": entry.title,
+        "time": entry.time,
+        "verdict": entry.verdict,
+        "n_sources": fit.model.n_sources,
+        "log_likelihood": None if fit.log_likelihood is None else _short(fit.log_likelihood),
+        "n_rows": fit.n_samples,
+    }
+
+
+def _source(model: OrMixture, place: int | None) -> dict[str, Any] | None:
+    if place is None:
+        return None
+    sensors = [shown_name(model.sensors[i]) for i in np.flatnonzero(model.mixing[:, place])]
+    return {"name": shown_name(model.source_names()[place]), "p": _short(model.probability[place]), "sensors": sensors}
+
+
+def _short(value: float | NDArray[np.float64]) -> float | None:
+    number = float(value)
+    return float(f"{number:.6g}") if np.isfinite(number) else None

@@ -36,8 +36,7 @@ from bica.progress import ALL_CORES, COMPILING, listening, report
 from bica.report.content import parts_of
 from bica.report.page import Parts, page_of, shown_name
 from bica.text import VERDICTS, Nouns, harmless
-from bica.web.answers import explained
-from bica.web.store import Store, TableEntry
+from bica.web.store import Store, TableEntry, explained
 
 PAUSE = 0.1  # seconds between two reports of the same loop
 ROWS_LISTED = 500
@@ -85,8 +84,8 @@ def read_table(store: Store, task: Mapping[str, Any]) -> dict[str, Any]:
     except BicaError as error:
         if not looks:
             raise
-        told = _without_paths(harmless(str(error)), store, task)
-        found = {"error": told, "columns": [_look(look, SUGGESTED[look.role]) for look in looks[:COLUMNS_LISTED]]}
+        sentence = _without_paths(harmless(str(error)), store, task)
+        found = {"error": sentence, "columns": [_look(look, SUGGESTED[look.role]) for look in looks[:COLUMNS_LISTED]]}
     store.write_table(replace(entry, read=found))
     return {"table": entry.id}
 
@@ -123,7 +122,7 @@ def _described(entry: TableEntry, looks: Sequence[ColumnLook]) -> dict[str, Any]
         "notes": [harmless(note) for note in notes],
         "findings": [harmless(line) for line in diagnosis.sentences()[1:]],
         "hints": [asdict(sign) for sign in hints(counts)],
-        "forecast": forecast(diagnosis.table).sentence,
+        "forecast": forecast(counts, diagnosis.table).sentence,
     }
 
 
@@ -200,8 +199,12 @@ def fit_table(store: Store, task: Mapping[str, Any]) -> dict[str, Any]:
     kept = store.keep_fit(
         fit, title=title, table=entry.id, table_name=entry.name, reading=dict(reading), settings=dict(settings)
     )
-    report("writing the report", 0, None)
-    store.write_report(kept.id, live_parts(fit, entry, reading))
+    try:
+        report("writing the report", 0, None)
+        parts = live_parts(fit, entry, reading)
+    except KeyboardInterrupt:  # asked to stop when the fit was there already: it comes once
+        parts = live_parts(fit, entry, reading)
+    store.write_report(kept.id, parts)
     return {"fit": kept.id, "interrupted": kept.interrupted}
 
 
@@ -283,9 +286,9 @@ class Teller:
         self.stream, self.asked_to_stop = stream, threading.Event()
         self.last, self.what = -PAUSE, ""
 
-    def send(self, **told: Any) -> None:
+    def send(self, **news: Any) -> None:
         """One line of JSON."""
-        self.stream.write(json.dumps(told, allow_nan=False) + "\n")
+        self.stream.write(json.dumps(news, allow_nan=False) + "\n")
         self.stream.flush()
 
     def __call__(self, what: str, done: int, total: int | None) -> None:

@@ -9,11 +9,15 @@ from bica.applications import MonitoringProblem
 
 
 @st.composite
-def problems(draw, most_sniffers=4, most_users=7):
+def problems(draw, most_sniffers=4, most_users=7, lossy=False):
     n_sniffers, n_users = draw(st.integers(1, most_sniffers)), draw(st.integers(0, most_users))
     n_channels = draw(st.integers(1, 3))
     bits = st.lists(st.booleans(), min_size=n_users, max_size=n_users)
     reach = np.array(draw(st.lists(bits, min_size=n_sniffers, max_size=n_sniffers)), bool).reshape(n_sniffers, n_users)
+    if lossy:
+        tenths = st.lists(st.integers(1, 10), min_size=n_users, max_size=n_users)
+        reach = reach * np.array(draw(st.lists(tenths, min_size=n_sniffers, max_size=n_sniffers))).reshape(reach.shape)
+        reach = reach / 10
     channel = draw(st.lists(st.integers(0, n_channels - 1), min_size=n_users, max_size=n_users))
     chances = draw(st.lists(st.integers(0, 100), min_size=n_users, max_size=n_users))
     names = [str(k) for k in range(n_channels)]
@@ -26,8 +30,10 @@ def best_value(problem):
     for choice in itertools.product(range(problem.n_channels), repeat=problem.n_sniffers):
         value = 0.0
         for user in range(problem.n_users):
-            watchers = [s for s in range(problem.n_sniffers) if problem.reach[s, user]]
-            if any(choice[s] == problem.channel[user] for s in watchers):
-                value += problem.probability[user]
+            missed = 1.0
+            for sniffer in range(problem.n_sniffers):
+                if choice[sniffer] == problem.channel[user]:
+                    missed *= 1.0 - problem.reach[sniffer, user]
+            value += problem.probability[user] * (1.0 - missed)
         best = max(best, value)
     return best

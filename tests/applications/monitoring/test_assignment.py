@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bica.applications import SOLVERS, MonitoringProblem, assign, relax
 from bica.applications.monitoring.assignment import draw, expected_value
@@ -17,7 +18,7 @@ KEPT = 1 - 1 / np.e
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
-@given(problems())
+@given(st.booleans().flatmap(lambda lossy: problems(lossy=lossy)))
 def test_every_solver_keeps_its_promise(problem):
     best, relaxation = best_value(problem), relax(problem)
     found = {solver: assign(problem, solver, relaxation=relaxation, n_draws=20) for solver in SOLVERS}
@@ -33,7 +34,7 @@ def test_every_solver_keeps_its_promise(problem):
 
 
 @settings(max_examples=60, deadline=None)
-@given(problems())
+@given(st.booleans().flatmap(lambda lossy: problems(lossy=lossy)))
 def test_one_rounding_by_lot_keeps_its_promise_on_average(problem):
     relaxation = relax(problem)
     average = expected_value(problem, relaxation.shares)
@@ -72,6 +73,23 @@ def test_max_follows_what_was_measured_where_it_was():
     reach, busy = [[1, 1]], [[0.1, 0.9]]
     assert assign(MonitoringProblem(reach, [0, 1], [0.5, 0.2]), "max").channel.tolist() == [0]
     assert assign(MonitoringProblem(reach, [0, 1], [0.5, 0.2], busy=busy), "max").channel.tolist() == [1]
+
+
+def test_two_sniffers_that_hear_half_are_worth_less_than_one_that_hears_all():
+    """What the linear program adds up, .5 + .5, is not what both hear together: .75 of the user."""
+    problem = MonitoringProblem([[0.5, 0.9], [0.5, 0.0]], [0, 1], [0.4, 0.2])
+    best = assign(problem)
+    assert best.watched() == {"sniffer1": "channel2", "sniffer2": "channel1"}
+    assert best.value == pytest.approx(0.2 * 0.9 + 0.4 * 0.5)
+    assert best.proven
+    assert best.bound >= best.value
+
+
+def test_the_users_of_a_lossy_model_are_heard_at_times():
+    model = OrMixture([[1], [1]], [0.4], reach=[[0.5], [0.25]])
+    problem = MonitoringProblem.of({"1": model})
+    assert problem.value([0, 0]) == pytest.approx(0.4 * (1 - 0.5 * 0.75))
+    assert problem.busy[:, 0] == pytest.approx([0.2, 0.1])
 
 
 class TestEdges:

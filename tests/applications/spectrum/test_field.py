@@ -32,6 +32,45 @@ def test_nonsense_is_refused():
         random_traffic(3, np.random.default_rng(0), "busy")
 
 
+class TestFading:
+    FIELD = Field(
+        [[100, 100], [200, 100], [150, 250]], [[150, 120], [160, 180]], propagation=Propagation(fading_db=6.0)
+    )
+
+    def test_half_the_slots_are_heard_at_the_radius_and_fewer_beyond(self):
+        radio = Propagation(fading_db=4.0)
+        share = radio.heard_share(np.array([0.0, 60.0, radio.radius, 150.0, 2000.0]))
+        assert share[2] == pytest.approx(0.5)
+        assert (np.diff(share) < 0).all()
+        assert share[-1] == 0.0
+
+    def test_the_share_is_that_of_normal_signals_above_the_threshold(self):
+        radio, metres, n_draws = Propagation(fading_db=5.0), 100.0, 20_000
+        received = 10 * np.log10(radio.power_mw) - radio.reference_loss_db - 10 * radio.exponent * np.log10(metres)
+        drawn = received + np.random.default_rng(1).normal(0, 5.0, n_draws) >= radio.noise_dbm + radio.threshold_db
+        share = radio.heard_share(np.array([metres]))[0]
+        assert abs(drawn.mean() - share) < 4 * np.sqrt(0.25 / n_draws)  # four standard errors
+
+    def test_a_survey_has_lossy_users(self):
+        traffic = Traffic(np.array([0.1, 0.2]), np.full(2, 5.0))
+        model = draw_survey(self.FIELD, traffic, 50, 0.01, np.random.default_rng(2)).problem.model
+        assert model.has_lossy_edges
+        np.testing.assert_allclose(model.reach, self.FIELD.heard_share)
+
+    def test_how_often_a_user_is_heard_says_where_it_is(self):
+        regions = [locate(self.FIELD, share) for share in self.FIELD.heard_share.T]
+        for region, place in zip(regions, self.FIELD.users, strict=True):
+            assert region.n_contradictions == 0
+            assert np.linalg.norm(region.centre - place) < 40
+
+    def test_fading_is_kept_in_a_file(self, tmp_path):
+        path = tmp_path / "field.json"
+        path.write_text(field_text(self.FIELD), encoding="utf-8")
+        assert read_field(path).propagation == self.FIELD.propagation
+        with pytest.raises(SettingError, match="finite numbers"):
+            Propagation(fading_db=-1.0)
+
+
 class TestTraffic:
     def test_rare_users_are_active_in_two_percent_of_the_slots(self):
         traffic = random_traffic(40, np.random.default_rng(2))

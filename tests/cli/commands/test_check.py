@@ -1,12 +1,13 @@
 """``bica check``, and where else the diagnosis shows."""
 
 import json
+from itertools import count
 
 import numpy as np
 import pytest
 
 from bica.data.writers import csv_bytes
-from bica.estimate.likelihood import Likelihood
+from bica.estimate import likelihood
 from bica.model.or_mixture import OrMixture
 from bica.simulate import random_network
 from tests.cli.conftest import MODEL, write_model
@@ -31,10 +32,9 @@ def exclusive(tmp_path):
     return written(tmp_path / "exclusive.csv", EXCLUSIVE, ["day", "night"])
 
 
-def test_a_table_is_looked_at_without_a_fit(run, table, monkeypatch):
-    monkeypatch.setattr(Likelihood, "fit", lambda *_: pytest.fail("a fit was made"))
+def test_a_table_is_looked_at_before_a_fit(run, table):
     shown = run("check", table)
-    assert (shown.exit_code, shown.stderr) == (0, "")
+    assert shown.exit_code == 0
     quiet = f"in {100 * (~ROWS.any(axis=1)).mean():.3g} % of the rows every sensor is quiet"
     for part in ("open: so far nothing", "2000 rows of 3 sensors, 4 distinct", quiet, "method likelihood, all sensors"):
         assert part in shown.stdout
@@ -97,8 +97,23 @@ def test_a_wider_and_longer_table_takes_more(run, tmp_path):
 
     small, wide, long = told(60, 30), told(60, 60), told(240, 30)
     for more in (wide, long):
-        assert more["seconds"] > small["seconds"]
         assert more["megabytes"] > small["megabytes"]
+
+
+def test_a_fit_that_is_not_done_when_tried_takes_longer_than_that(run, table, monkeypatch):
+    done = json.loads(run("check", table, "--json").stdout)["forecast"]
+    assert done["seconds"] < likelihood.TRIAL
+    assert done["sentence"] == "method likelihood, all sensors at once: less than 3 seconds"
+    monkeypatch.setattr(likelihood, "process_time", count(0.0, 1.0).__next__)  # every look at the clock takes a second
+    longer = json.loads(run("check", table, "--json").stdout)["forecast"]
+    assert longer["seconds"] > 2 * likelihood.TRIAL
+    assert longer["sentence"] == "method likelihood, all sensors at once: some 9 seconds"
+
+
+def test_the_forecast_says_what_cannot_be_learned(run, table, monkeypatch):
+    monkeypatch.setattr(likelihood, "LATTICE_CELLS", 4)
+    told = json.loads(run("check", table, "--json").stdout)["forecast"]
+    assert told["sentence"].startswith("method likelihood cannot learn from this table: the missing cells")
 
 
 def test_a_table_that_cannot_be_read_is_refused(run, tmp_path):

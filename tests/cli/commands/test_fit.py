@@ -249,3 +249,19 @@ def test_a_rival_is_told_the_number_of_sources(run, tmp_path):
     refused = run("fit", table, "--method", "mac")
     assert refused.exit_code == 2
     assert "give n_sources" in refused.stderr
+
+
+def test_a_time_limit_gives_the_best_so_far(run, table, tmp_path):
+    (tmp_path / "m.json").write_text("an earlier model")
+    shown = run("fit", table, "-o", tmp_path / "m.json", "--force", "--time-limit", "1e-9")
+    assert shown.exit_code == 0
+    assert "bica: warning: the time limit is over: this is the best model so far, not the final one" in shown.stderr
+    noted = Fit.load(tmp_path / "m.json").diagnostics
+    assert (noted["interrupted"], noted["time_limit"]) == (True, 1e-9)
+    assert noted["diagnosis"]["verdict"] != "fits"
+    enough = run("fit", table, "-o", tmp_path / "n.json", "--time-limit", "600")
+    assert enough.exit_code == 0
+    assert OrMixture.load(tmp_path / "n.json") == learned()
+    refused = run("fit", table, "--time-limit", "0")
+    assert refused.exit_code == 2
+    assert "--time-limit" in refused.stderr

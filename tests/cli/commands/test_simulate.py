@@ -171,3 +171,18 @@ def test_column_names_survive_the_file(tmp_path):
 
 def test_a_table_without_columns_has_empty_lines():
     assert csv_bytes(np.zeros((2, 0), dtype=bool), []) == b"\n\n\n"
+
+
+def test_a_pooling_design_puts_every_sample_into_as_many_pools(run, tmp_path):
+    table, truth = tmp_path / "t.csv", tmp_path / "truth.json"
+    shown = run("simulate", "-o", table, "--truth", truth, "--samples", "5", "--pooling", "6")
+    assert shown.stdout.splitlines()[0] == "5 rows of 48 sensors, 384 sources behind them"
+    model = OrMixture.load(truth)
+    assert (model.mixing.sum(axis=0) == 6).all()
+    assert (model.probability == 0.01).all()
+
+
+def test_a_pooling_design_has_no_column_weight(run, tmp_path):
+    shown = run("simulate", "-o", tmp_path / "t.csv", "--pooling", "6", "--column-weight", "2", "4")
+    assert shown.exit_code == 2
+    assert "--pooling goes with --sensors, --sources and --probability only." in shown.stderr

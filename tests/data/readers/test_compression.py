@@ -4,7 +4,8 @@ import duckdb
 import numpy as np
 import pytest
 
-from bica.data.readers.engine import check_whole
+from bica.data.patterns import PatternCounts
+from bica.data.readers.engine import BUFFER, check_whole
 from bica.errors import DataError
 from tests.data.containers import zst
 
@@ -59,5 +60,23 @@ def test_a_gzip_file_whose_checksum_disagrees_is_refused(tmp_path):
     refused(tmp_path / "file", whole[:-6] + bytes([whole[-6] ^ 1]) + whole[-5:], "gzip")
 
 
-def test_plain_files_are_not_looked_at(tmp_path):
-    check_whole(tmp_path / "absent", "none")
+LONG = b"1" * (2 * BUFFER)
+
+
+@pytest.mark.parametrize("pack", [bytes, packed_fast, zst], ids=["none", "gzip", "zstd"])
+@pytest.mark.parametrize("rest", [LONG, LONG + b"\n", LONG + b"\n0,1\n", b"0,1\n" + LONG + b"\n"])
+def test_a_line_without_end_is_never_left_out(tmp_path, pack, rest):
+    """Reading in parallel, the engine says nothing of a last line that is longer than what it reads at a time."""
+    path = tmp_path / f"table.csv{ {bytes: '', packed_fast: '.gz', zst: '.zst'}[pack] }"
+    path.write_bytes(pack(b"a,b\n1,0\n" + rest))
+    with pytest.raises(DataError, match="one of its lines is far too long for a row"):
+        PatternCounts.of(path)
+
+
+@pytest.mark.parametrize("pack", [bytes, packed_fast, zst], ids=["none", "gzip", "zstd"])
+def test_the_largest_last_line_is_a_line(tmp_path, pack):
+    names = [f"{i:x>40}" for i in range(2000)]
+    cells = ",".join(["1" + " " * 990] * 2000)
+    path = tmp_path / f"table.csv{ {bytes: '', packed_fast: '.gz', zst: '.zst'}[pack] }"
+    path.write_bytes(pack(f"{','.join(names)}\n{cells}".encode()))
+    assert PatternCounts.of(path).n_samples == 1

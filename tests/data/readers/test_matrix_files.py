@@ -42,6 +42,27 @@ def npz(matrix):
     return file.getvalue()
 
 
+class TestArchivesOfNumpy:
+    def test_the_only_array_is_the_table(self, tmp_path):
+        rows = np.array([[1, 0], [1, 1], [0, 0]])
+        np.savez(tmp_path / "a.npz", rows)
+        assert PatternCounts.of(tmp_path / "a.npz") == PatternCounts.of(rows)
+
+    def test_of_several_arrays_none_is_taken(self, refused):
+        file = io.BytesIO()
+        np.savez(file, X=np.eye(2), Y=np.eye(3))
+        refused("a.npz", file.getvalue(), DataError, "it holds the arrays 'X, Y'; save the table alone")
+        file = io.BytesIO()
+        np.savez(file)
+        refused("a.npz", file.getvalue(), DataError, "it is empty; save the table alone")
+
+    def test_a_claimed_shape_is_checked(self, refused):
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr("X.npy", npy((1, 10**8)))
+        refused("a.npz", file.getvalue(), LimitError, "claims 100000000 columns")
+
+
 class TestMatrixMarket:
     @given(
         st.sampled_from(["real", "integer", "pattern"]),

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bica.data.slots.event_files import EventColumns, add_files
-from bica.data.slots.grid import slot_grid
 from bica.data.slots.store import event_store, in_words, microseconds, moment_given, written
+from bica.data.slots.tables import slot_grid
 from bica.errors import DataError, SettingError
 
 NOON = int(datetime(2024, 5, 1, 12, tzinfo=UTC).timestamp())

@@ -7,9 +7,17 @@ from hypothesis import strategies as st
 
 from bica.data.chunks import MISSING
 from bica.data.slots import tables
-from bica.data.slots.grid import Outages, SlotGrid
 from bica.data.slots.store import event_store
-from bica.data.slots.tables import TableCounts, clocks_that_went_back, natural, plan_tables, slot_cells, tally
+from bica.data.slots.tables import (
+    Outages,
+    SlotGrid,
+    TableCounts,
+    clocks_that_went_back,
+    natural,
+    plan_tables,
+    slot_cells,
+    tally,
+)
 from tests.reference import slow_slots
 
 NAMES = ["a", "b", "c"]

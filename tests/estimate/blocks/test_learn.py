@@ -47,10 +47,12 @@ def assert_recovered(fit, truth):
 
 
 class TestNoise:
+    """Tables of 2000 to 3000 rows with little noise: errors of every kind multiply the states behind a row."""
+
     @pytest.mark.parametrize("flip_rate", [0.0, 0.02, 0.05])
     def test_one_unknown_flip_rate(self, flip_rate):
         truth = network(7, flip_rate=flip_rate)
-        fit = learned(drawn(truth))
+        fit = learned(drawn(truth, 3000))
         assert_recovered(fit, truth)
         assert fit.converged
         noise = fit.diagnostics["noise"]
@@ -60,21 +62,21 @@ class TestNoise:
 
     @pytest.mark.parametrize(
         "noise",
-        [Noise(), Noise.flips(0.05), Noise(0.01, 0.1), Noise(np.linspace(0, 0.1, 24), np.linspace(0.15, 0, 24))],
+        [Noise(), Noise.flips(0.02), Noise(0.005, 0.04), Noise(np.linspace(0, 0.02, 24), np.linspace(0.04, 0, 24))],
         ids=["none", "flips", "uneven", "own"],
     )
     def test_known_noise(self, noise):
         truth = OrMixture(TRUTH.mixing, TRUTH.probability, noise, sensors=TRUTH.sensors)
-        fit = learned(drawn(truth), noise=noise)
+        fit = learned(drawn(truth, 2000), noise=noise)
         assert_recovered(fit, truth)
         assert fit.model.noise == noise
         assert fit.diagnostics["noise"] == {"estimated": False}
 
     def test_rates_of_single_sensors_follow_them_past_constant_ones(self):
         """Two sensors that never change stand in front."""
-        rates = np.concatenate([[0.3, 0.3], np.linspace(0, 0.1, 24)])
+        rates = np.concatenate([[0.3, 0.3], np.linspace(0, 0.04, 24)])
         truth = OrMixture(TRUTH.mixing, TRUTH.probability, Noise(rates[2:], rates[2:]), sensors=TRUTH.sensors)
-        rows = np.column_stack([np.zeros(8000), np.ones(8000), rows_of(truth)])
+        rows = np.column_stack([np.zeros(2000), np.ones(2000), rows_of(truth, 2000)])
         fit = learned(PatternCounts.of(rows, sensors=["off", "on", *TRUTH.sensors]), noise=Noise(rates, rates))
         assert columns_of(fit.model) == columns_of(truth) | {frozenset(["on"])}
         assert fit.model.noise == Noise(rates, rates)
@@ -280,8 +282,8 @@ class TestInterruption:
         heard = []
 
         def listener(*told):
-            heard.append(told[0])
-            if heard.count(what) >= after:
+            heard.append(told[0].endswith(what))  # a search says before it what it tries
+            if sum(heard) >= after:
                 raise KeyboardInterrupt
 
         with listening(listener), pytest.warns(BicaWarning, match="interrupted: this is the best model so far"):

@@ -8,7 +8,7 @@ from scipy.stats import false_discovery_control, hypergeom
 
 from bica.data.pairs import PairCounts
 from bica.data.patterns import PatternCounts
-from bica.estimate.blocks.plan import FALSE_LINKS, Links
+from bica.estimate.blocks.learner import FALSE_LINKS, Links
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.estimate.blocks.plan import LARGEST, WHOLE, Block, Links, Plan
+from bica.estimate.blocks.learner import LARGEST, WHOLE, Block, Links, Plan
 
 
 def links_of(n_sensors, pairs):

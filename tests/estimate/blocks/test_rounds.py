@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from bica.data.patterns import PatternCounts
 from bica.estimate.blocks.learn import WideTask
-from bica.estimate.blocks.learner import Estimate, FlipSlope, LearnedBlock, Pool
-from bica.estimate.blocks.plan import LARGEST, WHOLE, Block, Links
+from bica.estimate.blocks.learner import LARGEST, WHOLE, Block, Estimate, FlipSlope, LearnedBlock, Links, Pool
 from bica.estimate.blocks.rounds import (
     N_BLOCKS,
     SENSORS,

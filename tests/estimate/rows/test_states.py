@@ -79,7 +79,7 @@ def test_limits_cost_little(limits, allowance):
     sources, start = (1 << np.arange(9)) @ truth.mixing, (truth.rate, np.array([0.03]))
     here, there = exact.at(sources, *start), rows.at(sources, *start)
     assert -allowance < there.log_likelihood - here.log_likelihood < 0
-    free, pace = np.ones(sources.size, dtype=bool), Pace(tolerance=0.01, fresh=1, tries=4)
+    free, pace = np.ones(sources.size, dtype=bool), Pace(tolerance=0.01, tries=4)
     best, found = (refit(s, p, free, BetaPrior(), pace=pace).point for s, p in ((exact, here), (rows, there)))
     error = np.sqrt(truth.probability / 4000)
     assert (np.abs(best.probability - found.probability) < 0.2 * error).all()

@@ -11,10 +11,10 @@ from bica.estimate import score
 from bica.estimate.lattice import NoiseShape, Surface
 from bica.estimate.score import Scale, cost_by_size
 from bica.estimate.search import BY_SLOPE, SearchTask, SourceSearch, Start
-from bica.kernels.lattice.block_climb import BlockRows, cell_probabilities, climb, profiled_flip_rate
+from bica.kernels.lattice.block_climb import BlockRows, cell_probabilities, climb, empty_tables, profiled_flip_rate
 from bica.kernels.lattice.block_search import BlockChannel, SetRules, search_block
-from bica.kernels.lattice.channel import channel_matrices
 from bica.kernels.lattice.likelihood import CellGroups
+from bica.kernels.lattice.subsets import channel_matrices
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from tests.estimate.surfaces import cells_of, problems, slope_by_differences, surface_of
@@ -68,8 +68,8 @@ known_noise = problems(shapes=("known",))
 @settings(max_examples=50)
 def test_the_height_is_the_log_likelihood(problem):
     matrices, point = problem.surface.noise.matrices(np.empty(0)), problem.point
-    hidden, probability = np.empty(point.hidden.size), np.empty(point.cell_probability.size)
-    height = cell_probabilities(point.sources, point.rate, block_of(problem.surface), matrices, hidden, probability)
+    tables = empty_tables(len(matrices), point.cell_probability.size)
+    height = cell_probabilities(point.sources, point.rate, block_of(problem.surface), matrices, tables)
     slow = slow_likelihood.log_likelihood(problem.rows, problem.weights, problem.sources, *problem.rates)
     np.testing.assert_allclose(height, slow, rtol=1e-9, atol=1e-9)
 

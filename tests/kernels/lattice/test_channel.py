@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bica.kernels.lattice.channel import apply_channel, apply_channel_transposed, undo_channel
+from bica.kernels.lattice.subsets import apply_channel, apply_channel_transposed, undo_channel
 from tests.reference import slow_channel
 
 rates = st.floats(0, 1)

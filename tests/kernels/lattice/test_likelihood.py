@@ -4,7 +4,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bica.kernels.lattice.likelihood import mix_sources, noise_derivative, read_cells, spread_cells, with_source_on
+from bica.kernels.lattice.likelihood import (
+    CellGroups,
+    cells_with_source_on,
+    mix_sources,
+    noise_derivatives,
+    read_cells,
+    spread_cells,
+    with_source_on,
+)
+from bica.kernels.lattice.subsets import channel_matrices
 from tests.reference import slow_channel, slow_mixture
 
 
@@ -55,12 +64,41 @@ def test_sources_mix_and_one_that_is_surely_on_covers_the_rest(sources, certain)
     np.testing.assert_allclose(on, slow_mixture.pattern_probability([*sources, (certain, 1.0)], 3), atol=1e-12)
 
 
-@given(numbers(8), st.lists(st.floats(0, 0.45), min_size=6, max_size=6), st.integers(0, 2), st.booleans())
-def test_the_derivative_by_one_rate_is_what_that_rate_changes(hidden, rates, sensor, by_miss):
-    false_alarm, miss = rates[:3], rates[3:]
+rates_of_noise = st.lists(st.floats(0, 0.45), min_size=8, max_size=8)
+
+
+@given(groups(), rates_of_noise, st.integers(0, 15), st.integers(0, 99), st.data())
+def test_with_a_source_on_cells_are_as_likely_as_on_the_hidden_lattice(group, rates, source, times, data):
+    m, gaps, starts, cells = group
+    hidden, source = np.abs(data.draw(numbers(2**m))), source & (2**m - 1)
+    many = np.tile(
+        cells[: starts[1]] if gaps.size else cells, times
+    )  # the lattice is summed at once where cells abound
+    cells, starts = np.append(many, cells), starts + np.append(0, np.full(starts.size - 1, many.size))
+    false_alarm, miss = rates[:m], rates[4 : 4 + m]
     shown = np.array(slow_channel.channel(hidden.tolist(), false_alarm, miss))
-    table = np.zeros(8)
-    noise_derivative(shown, sensor, false_alarm[sensor], miss[sensor], by_miss, 2.0, table)
-    (miss if by_miss else false_alarm)[sensor] += 0.1  # the chances are linear in each rate: any step will do
-    moved = np.array(slow_channel.channel(hidden.tolist(), false_alarm, miss))
-    np.testing.assert_allclose(table, 2.0 * (moved - shown) / 0.1, rtol=1e-9, atol=1e-9)
+    on, expected, values = np.empty(2**m), np.empty(cells.size), np.empty(cells.size)
+    with_source_on(hidden, source, on)
+    read_cells(np.array(slow_channel.channel(on.tolist(), false_alarm, miss)), gaps, starts, cells, expected)
+    matrices = channel_matrices(np.array(false_alarm), np.array(miss))
+    cells_with_source_on(shown, source, matrices, CellGroups(gaps, starts, cells), np.empty(2**m), values)
+    np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12)  # sums of at most 16 positive numbers
+
+
+@given(groups(), rates_of_noise, st.integers(0, 3), st.booleans(), st.data())
+def test_the_derivative_by_one_rate_is_what_that_rate_changes(group, rates, sensor, by_miss, data):
+    m, gaps, starts, cells = group
+    hidden, false_alarm, miss = data.draw(numbers(2**m)), np.array(rates[:m]), np.array(rates[4 : 4 + m])
+    if sensor >= m:
+        return
+    of_one = (np.zeros((m, 1)), np.zeros((m, 1)))
+    of_one[by_miss][sensor] = 2.0
+    derivatives, read = np.empty((1, cells.size)), np.empty((2, cells.size))
+    shown = np.array(slow_channel.channel(hidden.tolist(), false_alarm.tolist(), miss.tolist()))
+    noise_derivatives(shown, (false_alarm, miss), of_one, CellGroups(gaps, starts, cells), derivatives)
+    rate = miss if by_miss else false_alarm
+    rate[sensor] += 0.1  # the probabilities are linear in each rate: any step will do
+    moved = np.array(slow_channel.channel(hidden.tolist(), false_alarm.tolist(), miss.tolist()))
+    for table, values in zip((shown, moved), read, strict=True):
+        read_cells(table, gaps, starts, cells, values)
+    np.testing.assert_allclose(derivatives[0], 2.0 * (read[1] - read[0]) / 0.1, rtol=1e-9, atol=1e-9)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bica.kernels.lattice.channel import mix_source
+from bica.kernels.lattice.subsets import mix_source
 from tests.reference import slow_mixture
 
 probabilities = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1))

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
-from bica.kernels.rivals.assignment import (
+from bica.kernels.rivals.factors import (
     assign,
     best_quiet_probability,
     best_sets,

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from bica.estimate.rows.pool import as_lists
 from bica.kernels.bits import packed
-from bica.kernels.rows.gains import RowCells, Sources
-from bica.kernels.rows.lists import turned
+from bica.kernels.rows.gains import RowCells, Sources, turned
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.kernels.rows.decoding import decode_rows
-from bica.kernels.rows.gains import cover_rows, gain_of_rows
-from bica.kernels.rows.lists import Lists
-from bica.kernels.rows.sampling import sweep_rows
+from bica.kernels.rows.decoding import decode_rows, sweep_rows
+from bica.kernels.rows.gains import Lists, cover_rows, gain_of_rows
 from tests.kernels.rows.row_problems import RowProblem, as_sets, row_problems
 from tests.reference import slow_rows
 

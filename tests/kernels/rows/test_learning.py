@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bica.estimate.rows.pool import as_columns, as_lists
 from bica.kernels.rows.births import accept_columns, closure_areas, find_seeds, grow_columns
-from bica.kernels.rows.lists import turned
+from bica.kernels.rows.gains import turned
 from bica.kernels.rows.votes import HEARD_SHARE, count_overlaps, count_together, vote_columns
 from tests.kernels.rows.row_problems import as_sets, row_problems
 from tests.reference import slow_rows

@@ -10,23 +10,24 @@ from hypothesis import strategies as st
 from bica.estimate.rows.lossy_state import LossyState, LossyTable, counted, swept
 from bica.estimate.rows.pool import RowTable, as_columns, as_lists
 from bica.kernels.bits import packed
-from bica.kernels.rows.gains import RowCells
-from bica.kernels.rows.lists import turned
-from bica.kernels.rows.lossy import LEAST_LOG_ODDS
+from bica.kernels.rows.decoding import mixed, uniform
+from bica.kernels.rows.gains import RowCells, turned
+from bica.kernels.rows.lossy import LEAST_LOG_ODDS, source_information
 from bica.kernels.rows.lossy_local import (
     LEAST_REACH,
+    LITTLE,
     MOST_REACH,
     NEGLIGIBLE,
     Local,
+    count_absent,
     fit_one,
     fit_two,
+    left_together,
     local_rows,
+    profile_of,
     put_in,
     take_out,
 )
-from bica.kernels.rows.lossy_scores import source_information
-from bica.kernels.rows.lossy_seeds import LITTLE, count_absent, left_together, profile_of
-from bica.kernels.rows.sampling import mixed, uniform
 from tests.reference import slow_lossy_rows as slow
 
 SEED = np.uint64(12345)

@@ -2,11 +2,14 @@
 
 Two of them round the linear relaxation. A user who is monitored to a share y there is monitored by a random rounding
 with probability 1 - prod(1 - z) >= (1 - 1/e) y. So random rounding keeps at least 1 - 1/e of the bound on average, and
-rounding by conditional expectations always does.
+rounding by conditional expectations always does. A sniffer that hears a user only at times, with probability r, counts
+as r z; nothing else changes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from time import monotonic
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +21,8 @@ from bica.errors import LimitError, SettingError
 from bica.progress import tracked
 
 SCALE = 1024.0  # HiGHS stops within 1e-6 of the optimum; probabilities are often not much larger than that
+TOO_MUCH = 1e-7  # of a user's activity: the program may promise that much more than there is
+LEAST_SECONDS = 0.01  # for another run of the program when the time is nearly up
 SOLVER_ROUNDING = 1e-9  # a sniffer with less time than this in all shares is not needed
 
 
@@ -51,22 +56,44 @@ def solve_exactly(problem: MonitoringProblem, time_limit: float) -> tuple[NDArra
     """A best assignment, and whether it is proven to be one.
 
     Exponential time at worst: milliseconds for ten sniffers, up to a minute for twenty with hundreds of users. After
-    ``time_limit`` seconds the best assignment so far is returned.
+    ``time_limit`` seconds the best assignment so far is returned. Where sniffers hear users only at times, the program
+    adds up what they hear, which is too much, and is solved again with a tighter bound where that was promised.
     """
     if not problem.n_users or not problem.n_sniffers:
         return np.full(problem.n_sniffers, -1), True
-    found = _solved(problem, integer=True, time_limit=time_limit)
-    watched = (found.x[: -problem.n_users].reshape(problem.n_sniffers, -1) > 0.5) & _reaches_a_user(problem)
-    return np.where(watched.any(axis=1), watched.argmax(axis=1), -1), found.status == 0
+    cuts: list[Cut] = []
+    end = monotonic() + time_limit
+    while True:
+        found = _solved(problem, integer=True, time_limit=max(end - monotonic(), LEAST_SECONDS), cuts=cuts)
+        watched = (found.x[: -problem.n_users].reshape(problem.n_sniffers, -1) > 0.5) & _reaches_a_user(problem)
+        channel = np.where(watched.any(axis=1), watched.argmax(axis=1), -1)
+        share, promised = problem.monitored_share(channel), found.x[-problem.n_users :]
+        new = [Cut(user, channel) for user in np.flatnonzero(promised > share + TOO_MUCH).tolist()]
+        if not new or found.status != 0 or monotonic() > end:
+            return channel, found.status == 0 and not new
+        cuts += new
 
 
-def _solved(problem: MonitoringProblem, *, integer: bool, time_limit: float | None) -> OptimizeResult:
+class Cut(NamedTuple):
+    """Where the program promised more than there is: of this user, when sniffers watch these channels.
+
+    What the sniffers of a set hear of a user has diminishing returns, so no assignment hears more than this one plus
+    what each other sniffer would add to it alone.
+    """
+
+    user: int
+    channel: NDArray[np.int64]  # (n_sniffers,)
+
+
+def _solved(
+    problem: MonitoringProblem, *, integer: bool, time_limit: float | None, cuts: Sequence[Cut] = ()
+) -> OptimizeResult:
     n_choices = problem.n_sniffers * problem.n_channels
     found = milp(
         np.concatenate([np.zeros(n_choices), -SCALE * problem.probability]),
         integrality=np.repeat([int(integer), 0], [n_choices, problem.n_users]),  # y is an integer where z is
         bounds=Bounds(0, 1),
-        constraints=_constraints(problem),
+        constraints=[_constraints(problem), *([_at_most(problem, cuts)] if cuts else [])],
         options={"mip_rel_gap": 0.0, "time_limit": np.inf if time_limit is None else time_limit},
     )
     if found.x is None:
@@ -77,12 +104,12 @@ def _solved(problem: MonitoringProblem, *, integer: bool, time_limit: float | No
 
 
 def _constraints(problem: MonitoringProblem) -> LinearConstraint:
-    """Rows over (z, y): each sniffer watches at most one channel; a user needs a sniffer in reach on its channel."""
+    """Rows over (z, y): each sniffer watches at most one channel; a user needs sniffers that hear it on its channel."""
     n_users, n_choices = problem.n_users, problem.n_sniffers * problem.n_channels
     one_channel = kron(eye_array(problem.n_sniffers), np.ones((1, problem.n_channels)))
     sniffer, user = np.nonzero(problem.reach)
     choice = sniffer * problem.n_channels + problem.channel[user]
-    watchers = csr_array((np.ones(user.size), (user, choice)), shape=(n_users, n_choices))
+    watchers = csr_array((problem.reach[sniffer, user], (user, choice)), shape=(n_users, n_choices))
     rows = vstack(
         [hstack([one_channel, csr_array((problem.n_sniffers, n_users))]), hstack([-watchers, eye_array(n_users)])],
         format="csr",
@@ -90,10 +117,22 @@ def _constraints(problem: MonitoringProblem) -> LinearConstraint:
     return LinearConstraint(rows, -np.inf, np.repeat([1.0, 0.0], [problem.n_sniffers, n_users]))
 
 
+def _at_most(problem: MonitoringProblem, cuts: Sequence[Cut]) -> LinearConstraint:
+    """Rows over (z, y), one per cut."""
+    n_choices = problem.n_sniffers * problem.n_channels
+    rows, heard = np.zeros((len(cuts), n_choices + problem.n_users)), np.empty(len(cuts))
+    for row, (user, channel) in enumerate(cuts):
+        others = np.flatnonzero(channel != problem.channel[user])
+        heard[row] = problem.monitored_share(channel)[user]
+        rows[row, others * problem.n_channels + problem.channel[user]] = (heard[row] - 1) * problem.reach[others, user]
+        rows[row, n_choices + user] = 1.0
+    return LinearConstraint(csr_array(rows), -np.inf, heard)
+
+
 def _reaches_a_user(problem: MonitoringProblem) -> NDArray[np.bool_]:
     """On which channels each sniffer reaches any user: (n_sniffers, n_channels)."""
     on_channel = problem.channel[:, None] == np.arange(problem.n_channels)
-    reaches: NDArray[np.bool_] = problem.reach @ on_channel  # on booleans, @ is exactly OR over ANDs
+    reaches: NDArray[np.bool_] = (problem.reach > 0) @ on_channel  # on booleans, @ is exactly OR over ANDs
     return reaches
 
 
@@ -136,21 +175,19 @@ def round_by_expectation(problem: MonitoringProblem, shares: NDArray[np.float64]
         gain = gains(problem, sniffer, unseen * later[sniffer + 1])
         if gain.max(initial=0.0) > 0:
             chosen[sniffer] = gain.argmax()
-            unseen[problem.reach[sniffer] & (problem.channel == chosen[sniffer])] = 0
+            unseen *= 1.0 - problem.reach[sniffer] * (problem.channel == chosen[sniffer])
     return chosen
 
 
 def gains(problem: MonitoringProblem, sniffer: int, value_of_user: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The total value of the users that a sniffer reaches on each channel."""
-    reached = problem.reach[sniffer]
-    return np.bincount(problem.channel[reached], value_of_user[reached], minlength=problem.n_channels).astype(
-        np.float64
-    )
+    """The total value of the users that a sniffer reaches on each channel, as far as it hears them."""
+    heard = problem.reach[sniffer] * value_of_user
+    return np.bincount(problem.channel, heard, minlength=problem.n_channels).astype(np.float64)
 
 
 def _misses(problem: MonitoringProblem, shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """The probability that a sniffer misses a user: (n_sniffers, n_users)."""
-    return np.where(problem.reach, 1 - shares[:, problem.channel], 1.0)
+    return 1.0 - problem.reach * shares[:, problem.channel]
 
 
 def assign_greedily(problem: MonitoringProblem) -> NDArray[np.int64]:
@@ -165,7 +202,7 @@ def assign_greedily(problem: MonitoringProblem) -> NDArray[np.int64]:
     while gain.max(initial=0.0) > 0:
         sniffer, channel = np.unravel_index(gain.argmax(), gain.shape)
         chosen[sniffer] = channel
-        unseen[problem.reach[sniffer] & (problem.channel == channel)] = 0
+        unseen *= 1.0 - problem.reach[sniffer] * (problem.channel == channel)
         gain = np.array([gains(problem, s, unseen * (chosen[s] < 0)) for s in range(problem.n_sniffers)])
     return chosen
 

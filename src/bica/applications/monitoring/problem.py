@@ -14,7 +14,7 @@ from bica.errors import DataError, ModelError
 from bica.methods import method_named
 from bica.model.fit import Fit, Method
 from bica.model.noise import as_probabilities
-from bica.model.or_mixture import OrMixture, as_bits
+from bica.model.or_mixture import OrMixture
 from bica.progress import tracked
 from bica.text import as_distinct_names
 
@@ -27,12 +27,14 @@ class MonitoringProblem:
     >>> problem = MonitoringProblem.of({"1": one, "6": six})
     >>> problem.n_users, problem.value([1, 0])  # the first sniffer on channel "6", the second on "1"
     (3, 0.9)
+    >>> MonitoringProblem([[0.5], [0.5]], [0], [0.4]).monitored_share([0, 0])  # two that miss every second time
+    array([0.75])
     """
 
     sniffers: tuple[str, ...]
     channels: tuple[str, ...]
     users: tuple[str, ...]
-    reach: NDArray[np.bool_]  # (n_sniffers, n_users)
+    reach: NDArray[np.float64]  # (n_sniffers, n_users), how often a sniffer hears the user, if that is active
     channel: NDArray[np.int64]  # (n_users,), the place of each user's channel
     probability: NDArray[np.float64]  # (n_users,), how often each user is active
     busy: NDArray[np.float64]  # (n_sniffers, n_channels), how often a sniffer would hear something on a channel
@@ -48,23 +50,23 @@ class MonitoringProblem:
         users: Sequence[str] | None = None,
         busy: ArrayLike | None = None,
     ) -> None:
-        bits, probabilities = as_bits(reach, "reach"), as_probabilities(probability, "probability")
+        reached, probabilities = as_probabilities(reach, "reach"), as_probabilities(probability, "probability")
         places = np.array(channel, np.int64).reshape(-1)
         n_channels = int(places.max(initial=-1)) + 1 if channels is None else len(channels)
-        _check_shapes(bits, places, probabilities, n_channels)
-        heard = heard_share(bits, places, probabilities, n_channels) if busy is None else np.array(busy, np.float64)
-        if heard.shape != (bits.shape[0], n_channels):
+        _check_shapes(reached, places, probabilities, n_channels)
+        heard = heard_share(reached, places, probabilities, n_channels) if busy is None else np.array(busy, np.float64)
+        if heard.shape != (reached.shape[0], n_channels):
             raise ModelError(
-                f"busy has shape {heard.shape}, but there are {bits.shape[0]} sniffers, {n_channels} channels"
+                f"busy has shape {heard.shape}, but there are {reached.shape[0]} sniffers, {n_channels} channels"
             )
         names = (
-            _named(sniffers, "sniffer", bits.shape[0]),
+            _named(sniffers, "sniffer", reached.shape[0]),
             _named(channels, "channel", n_channels),
-            _named(users, "user", bits.shape[1]),
+            _named(users, "user", reached.shape[1]),
         )
-        for array in (bits, places, probabilities, heard):
+        for array in (reached, places, probabilities, heard):
             array.flags.writeable = False
-        for field, value in zip(self.__slots__, (*names, bits, places, probabilities, heard), strict=True):
+        for field, value in zip(self.__slots__, (*names, reached, places, probabilities, heard), strict=True):
             object.__setattr__(self, field, value)
 
     @staticmethod
@@ -75,9 +77,9 @@ class MonitoringProblem:
     ) -> MonitoringProblem:
         """The problem behind one model per channel, whose sensors are the sniffers and whose sources are the users.
 
-        A sniffer that a model does not know hears nothing on that channel. ``sniffers`` are the available ones, all by
-        default; users whom none of them reaches stay in the problem and count as missed. ``busy`` is how often each
-        sniffer was on, by channel and name, where that was measured.
+        A sniffer that a model does not know hears nothing on that channel; one with a lossy edge hears its user at
+        times. ``sniffers`` are the available ones, all by default; users whom none of them reaches stay in the problem
+        and count as missed. ``busy`` is how often each sniffer was on, by channel and name, where that was measured.
         """
         known = list(dict.fromkeys(name for model in models.values() for name in model.sensors))
         chosen = known if sniffers is None else list(sniffers)
@@ -90,7 +92,7 @@ class MonitoringProblem:
             heard = np.array([[busy[channel].get(name, 0.0) for channel in models] for name in chosen])
         several = len(models) > 1
         return MonitoringProblem(
-            np.hstack([np.zeros((len(chosen), 0), bool), *reach]),
+            np.hstack([np.zeros((len(chosen), 0)), *reach]),
             np.repeat(np.arange(len(models)), [model.n_sources for model in models.values()]),
             np.concatenate([np.zeros(0), *(model.probability for model in models.values())]),
             sniffers=chosen,
@@ -116,39 +118,46 @@ class MonitoringProblem:
 
     def monitored(self, assignment: ArrayLike) -> NDArray[np.bool_]:
         """Which users are monitored when sniffer s watches channel ``assignment[s]``, or none if that is -1."""
+        monitored: NDArray[np.bool_] = self.monitored_share(assignment) > 0
+        return monitored
+
+    def monitored_share(self, assignment: ArrayLike) -> NDArray[np.float64]:
+        """How much of each user's activity at least one sniffer hears that watches its channel."""
         watched = np.asarray(assignment, np.int64)
         if watched.shape != (self.n_sniffers,):
             raise ModelError(f"there are {self.n_sniffers} sniffers, but the assignment has shape {watched.shape}")
-        monitored: NDArray[np.bool_] = (self.reach & (watched[:, None] == self.channel)).any(axis=0)
-        return monitored
+        share: NDArray[np.float64] = 1.0 - np.prod(1.0 - self.reach * (watched[:, None] == self.channel), axis=0)
+        return share
 
     def value(self, assignment: ArrayLike) -> float:
         """The expected number of active users that are monitored."""
-        return float(self.probability[self.monitored(assignment)].sum())
+        return float((self.probability * self.monitored_share(assignment)).sum())
 
 
 def heard_share(
-    reach: NDArray[np.bool_], channel: NDArray[np.int64], probability: NDArray[np.float64], n_channels: int
+    reach: NDArray[np.float64], channel: NDArray[np.int64], probability: NDArray[np.float64], n_channels: int
 ) -> NDArray[np.float64]:
     """How often each sniffer would hear something on each channel: (n_sniffers, n_channels)."""
     on_channel = channel == np.arange(n_channels)[:, None]
     with np.errstate(divide="ignore"):
-        silence = np.log1p(-probability)  # minus infinity for a user who is always active
-    quiet = [np.where(reach & users, silence, 0.0).sum(axis=1) for users in on_channel]
+        silence = np.log1p(-probability * reach)  # minus infinity for a user who is always heard
+    quiet = [np.where(users, silence, 0.0).sum(axis=1) for users in on_channel]
     share: NDArray[np.float64] = -np.expm1(np.array(quiet).reshape(n_channels, len(reach)).T)
     return share
 
 
-def _reach(model: OrMixture, sniffers: list[str]) -> NDArray[np.bool_]:
+def _reach(model: OrMixture, sniffers: list[str]) -> NDArray[np.float64]:
     place = {name: i for i, name in enumerate(model.sensors)}
-    nothing = np.zeros(model.n_sources, bool)
-    rows = [model.mixing[place[name]] if name in place else nothing for name in sniffers]
-    return np.array(rows, bool).reshape(len(sniffers), model.n_sources)
+    nothing = np.zeros(model.n_sources)
+    rows = [model.reach[place[name]] if name in place else nothing for name in sniffers]
+    return np.array(rows, np.float64).reshape(len(sniffers), model.n_sources)
 
 
 def _check_shapes(
-    reach: NDArray[np.bool_], channel: NDArray[np.int64], probability: NDArray[np.float64], n_channels: int
+    reach: NDArray[np.float64], channel: NDArray[np.int64], probability: NDArray[np.float64], n_channels: int
 ) -> None:
+    if reach.ndim != 2:
+        raise ModelError(f"reach needs two dimensions, but has {reach.ndim}")
     n_users = reach.shape[1]
     if channel.shape != (n_users,) or probability.shape != (n_users,):
         raise ModelError(

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, log10
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 
 from bica.errors import DataError, SettingError
 from bica.model.noise import as_numbers
@@ -20,12 +22,15 @@ from bica.text import as_distinct_names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Propagation:
-    """Log-distance path loss without fading; the defaults are the paper's, which leaves the loss at 1 m open.
+    """Log-distance path loss; the defaults are the paper's, which leaves the loss at 1 m open and knows no fading.
 
-    40 dB at 1 m is free space at 2.4 GHz. With 0 dB every user would be heard all over the field.
+    40 dB at 1 m is free space at 2.4 GHz. With 0 dB every user would be heard all over the field. With fading, the
+    signal is stronger or weaker in every slot, by a normal number of decibels.
 
     >>> round(Propagation().radius, 1), round(Propagation(reference_loss_db=0).radius)
     (126.0, 2714)
+    >>> Propagation(fading_db=6).heard_share(np.array([50.0, 126.0, 200.0])).round(2)
+    array([0.98, 0.5 , 0.16])
     """
 
     power_mw: float = 20.0
@@ -33,10 +38,12 @@ class Propagation:
     threshold_db: float = 5.0  # how far above the noise a signal must be
     exponent: float = 3.0
     reference_loss_db: float = 40.0  # at 1 m
+    fading_db: float = 0.0  # standard deviation of the signal from slot to slot
 
     def __post_init__(self) -> None:
         values = (self.power_mw, self.noise_dbm, self.threshold_db, self.exponent, self.reference_loss_db)
-        if not (all(map(isfinite, values)) and self.power_mw > 0 and self.exponent > 0):
+        fine = all(map(isfinite, (*values, self.fading_db))) and self.fading_db >= 0
+        if not (fine and self.power_mw > 0 and self.exponent > 0):
             raise SettingError("propagation needs finite numbers, with a power and an exponent above 0")
 
     @property
@@ -44,6 +51,20 @@ class Propagation:
         """Metres within which a user is heard: at this distance the signal falls to the threshold above the noise."""
         margin = 10 * log10(self.power_mw) - (self.noise_dbm + self.threshold_db) - self.reference_loss_db
         return float(10 ** (margin / (10 * self.exponent)))
+
+    def heard_share(self, metres: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The share of slots in which a user that far away is heard; 0 where that is next to never."""
+        if not self.fading_db:
+            return np.asarray(metres <= self.radius, np.float64)
+        above = 10 * self.exponent * np.log10(self.radius / np.maximum(metres, AT_LEAST_AWAY))  # the threshold, in dB
+        share = ndtr(above / self.fading_db)
+        return np.where(share < NEXT_TO_NEVER, 0.0, share)
+
+
+def distances(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How far the points of ``left`` (n, 2) are from those of ``right`` (k, 2): (n, k)."""
+    apart: NDArray[np.float64] = np.linalg.norm(left[:, None] - right[None], axis=2)
+    return apart
 
 
 def within(left: NDArray[np.float64], right: NDArray[np.float64], radius: float) -> NDArray[np.bool_]:
@@ -53,6 +74,8 @@ def within(left: NDArray[np.float64], right: NDArray[np.float64], radius: float)
     return near
 
 
+AT_LEAST_AWAY = 1.0  # metres
+NEXT_TO_NEVER = 0.02  # of the slots: whom a monitor hears less often counts as not heard
 SIDE = 500.0  # metres
 
 
@@ -103,7 +126,16 @@ class Field:
         array([[1, 0],
                [1, 0]])
         """
-        return within(self.monitors, self.users, self.propagation.radius)
+        return self.heard_share > 0 if self.propagation.fading_db else within(*self._places, self.propagation.radius)
+
+    @property
+    def heard_share(self) -> NDArray[np.float64]:
+        """How often each monitor hears each user that is active: (n_monitors, n_users)."""
+        return self.propagation.heard_share(distances(*self._places))
+
+    @property
+    def _places(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self.monitors, self.users
 
 
 def random_field(
@@ -134,6 +166,7 @@ def _places(values: ArrayLike, what: str) -> NDArray[np.float64]:
     return places
 
 
+NEARLY_AS_OFTEN = 0.15  # of the slots: how often a user is heard may differ by that much from what its place says
 GRID_STEPS = 100  # squares along a side of the field
 Points = NDArray[np.float64]
 
@@ -163,11 +196,12 @@ class Region:
         return self.cell * len(self.points)
 
 
-def locate(field: Field, heard_by: NDArray[np.bool_], n_steps: int = GRID_STEPS) -> Region:
+def locate(field: Field, heard_by: NDArray[Any], n_steps: int = GRID_STEPS) -> Region:
     """Where on the field a user can be whom exactly the monitors in ``heard_by`` (n_monitors,) hear.
 
-    If no place fits, those that contradict the fewest monitors are taken. Time and memory grow with the grid's points
-    times monitors.
+    If no place fits, those that contradict the fewest monitors are taken. Where signals fade, ``heard_by`` may say how
+    often each monitor hears the user, which tells how far away it is. Time and memory grow with the grid's points times
+    monitors.
 
     >>> field = Field([[100, 100], [200, 100], [400, 400]])
     >>> region = locate(field, np.array([True, True, False]))
@@ -175,7 +209,11 @@ def locate(field: Field, heard_by: NDArray[np.bool_], n_steps: int = GRID_STEPS)
     (array([150., 102.]), 65, 0)
     """
     points = grid_of(field, n_steps)
-    wrong = (within(points, field.monitors, field.propagation.radius) != heard_by).sum(axis=1)
+    if field.propagation.fading_db:
+        expected = field.propagation.heard_share(distances(points, field.monitors))
+        wrong = (np.abs(expected - heard_by) > NEARLY_AS_OFTEN).sum(axis=1)
+    else:
+        wrong = (within(points, field.monitors, field.propagation.radius) != (heard_by > 0)).sum(axis=1)
     fewest = int(wrong.min())
     return Region(points[wrong == fewest], (field.side / n_steps) ** 2, fewest)
 
@@ -247,7 +285,7 @@ class PlacedUsers:
             monitor_names=model.sensors,
             corner=field.corner,
         )
-        return PlacedUsers(known, model, tuple(locate(known, column) for column in model.mixing.T))
+        return PlacedUsers(known, model, tuple(locate(known, column) for column in model.reach.T))
 
     def busy(self, n_steps: int) -> NDArray[np.float64]:
         """The expected share of slots in which each square of the field is reached: (n_steps, n_steps)."""

@@ -75,17 +75,22 @@ class Survey:
 def draw_survey(field: Field, traffic: Traffic, n_slots: int, flip_rate: float, rng: np.random.Generator) -> Survey:
     """Let the users transmit and the monitors report, each report flipped with probability ``flip_rate``.
 
+    Where signals fade, a user is heard by each monitor in a share of the slots, and only silence is flipped.
+
     >>> field = Field([[0, 0], [100, 0]], [[50, 0], [60, 0], [0, 100], [400, 400]])
     >>> survey = draw_survey(field, Traffic(np.full(4, 0.1), np.full(4, 5.0)), 100, 0.0, np.random.default_rng(1))
     >>> survey.members, survey.problem.model.names, survey.problem.model.probability.round(2)
     (((0, 1), (2,)), ('u1+u2', 'u3'), array([0.19, 0.1 ]))
     """
     activity = traffic.draw(n_slots, rng)
-    members = _heard_alike(field.reach)
+    fades = field.propagation.fading_db > 0
+    members = _heard_alike(field.heard_share if fades else field.reach)
+    share = field.heard_share[:, [users[0] for users in members]]
     model = OrMixture(
-        np.array([field.reach[:, users[0]] for users in members], bool).reshape(len(members), len(field.monitors)).T,
+        share > 0,
         [-np.expm1(np.log1p(-traffic.probability[list(users)]).sum()) for users in members],
-        Noise.flips(flip_rate),
+        Noise(flip_rate, 0.0) if fades else Noise.flips(flip_rate),
+        share if fades else None,
         sensors=field.monitor_names,
         names=["+".join(field.user_names[j] for j in users) for users in members],
     )
@@ -93,7 +98,7 @@ def draw_survey(field: Field, traffic: Traffic, n_slots: int, flip_rate: float, 
     return Survey(field, traffic, members, Problem(model, merged, model.draw_rows(merged, rng)))
 
 
-def _heard_alike(reach: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
+def _heard_alike(reach: NDArray[Any]) -> tuple[tuple[int, ...], ...]:
     """Groups of users whom the same monitors hear, in the order of their first users; unheard users are left out."""
     groups: dict[bytes, list[int]] = {}
     for user in np.flatnonzero(reach.any(axis=0)).tolist():

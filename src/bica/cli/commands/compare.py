@@ -79,6 +79,12 @@ def _rates(_: click.Context, __: click.Parameter, text: str) -> tuple[float, ...
     metavar="N",
     help="Seeds: other rows, or another split of each TABLE.  [default: 3]",
 )
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Give a method up on rows that take it more CPU time.",
+)
 @click.option("-o", "--output", metavar="FOLDER", default="bica-compare", show_default=True, help="Where results go.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes at a time.  [default: one per core]")
 @json_option
@@ -92,6 +98,7 @@ def compare(
     plan: str | None,
     methods: tuple[str, ...] | None,
     runs: int | None,
+    time_limit: float | None,
     output: str,
     jobs: int | None,
     as_json: bool,
@@ -110,7 +117,7 @@ def compare(
     contest = _planned(plan, methods, runs, tables or networks) if plan else _typed(asked)
     names = methods or contest.get("methods") or DEFAULT_METHODS
     seeds = range(runs or contest.get("runs") or 3)
-    found = standings(run_in_folder(matches(names, contest["problems"], seeds), output, jobs))
+    found = standings(run_in_folder(matches(names, contest["problems"], seeds, time_limit), output, jobs))
     write_figure(output, "comparison", standings_chart(found), standings_markdown(found))
     write_whole(f"{output}/table.html", standings_page(found), overwrite=True)
     if as_json:
@@ -143,7 +150,7 @@ def _typed(asked: dict[str, Any]) -> dict[str, Any]:
 
 def _planned(path: str, methods: Sequence[str] | None, runs: int | None, others: Sequence[str]) -> dict[str, Any]:
     """The contest that a file describes; its methods and runs hold unless options name others."""
-    from bica.compare.plan_files import read_plan
+    from bica.compare.run import read_plan
 
     if others:
         raise click.UsageError("--plan has its own tables and networks; leave the others out.")

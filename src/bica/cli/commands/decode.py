@@ -19,6 +19,7 @@ from bica.cli.options import (
     table_options,
     waiting,
 )
+from bica.output import check_outputs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,16 +87,16 @@ def decode(
     if (model, table) == ("-", "-"):
         raise click.UsageError("MODEL and TABLE cannot both come from standard input; put one in a file.")
 
+    check_outputs(force, output, picture, as_json=as_json)
+
     from bica.cli.screens.decoding import Summary
     from bica.data.rows import Rows
     from bica.data.tables import open_table
     from bica.data.writers import activity_file, check_table_names
     from bica.invert.decode import decode_table
     from bica.model.or_mixture import OrMixture
-    from bica.output import check_outputs
 
     check_table_names(output)
-    check_outputs(force, output, picture, as_json=as_json)
     if picture is not None:
         from bica.report.pictures import check_picture
 

@@ -1,4 +1,4 @@
-"""``bica demo``: a first look with bundled data."""
+"""``bica demo``: a first look with bundled data; ``bica warmup``: compile ahead."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from bica.model.fit import Fit
     from bica.model.or_mixture import OrMixture
+
 
 PICTURES = ("overview.png", "found-and-true.png", "network.png")
 ROWS_DRAWN = 28  # in the overview
@@ -32,11 +33,11 @@ def demo(output: str | None, force: bool, as_json: bool) -> None:
     import numpy as np
 
     from bica.cli.screens.results import comparison_values, show_comparison
-    from bica.data.examples import example
     from bica.data.patterns import PatternCounts
     from bica.estimate.likelihood import Likelihood
     from bica.model.or_mixture import OrMixture
     from bica.pipeline import learn
+    from bica.simulate import example
 
     if output is not None:
         _check_folder(Path(output), force)
@@ -95,3 +96,22 @@ def _write_folder(folder: Path, found: Fit, truth: OrMixture, table: Path) -> No
     ]
     for name, chart in zip(PICTURES, charts, strict=True):
         save_picture(chart, folder / name, overwrite=True)
+
+
+@click.command()
+@json_option
+def warmup(as_json: bool) -> None:
+    """Compile ahead what fits, decodes and reports need, once on each machine.
+
+    For images of containers and nodes of clusters; elsewhere the first fit compiles what it needs.
+    """
+    from bica.warmup import warmup as warm_up
+
+    with waiting("warming up"):
+        done = warm_up()
+    if as_json:
+        print_json({"compiled": done.n_compiled, "ready": done.n_ready})
+    elif done.n_compiled:
+        screen_for().print(f"{done.n_compiled} kernels compiled; {done.n_ready} are ready")
+    else:
+        screen_for().print(f"all {done.n_ready} kernels were ready already")

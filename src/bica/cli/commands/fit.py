@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bica.cli.app import INTERRUPTED, saying_on_ctrl_c
+from bica.cli.app import INTERRUPTED
 from bica.cli.options import (
     beta_prior,
     flip_rates,
@@ -40,6 +40,7 @@ SPELLED = {  # options whose names differ from Python's settings
     "prior": "--prior",
     "edges": "--edges",
     "n_jobs": "--jobs",
+    "time_limit": "--time-limit",
 }
 
 
@@ -62,6 +63,7 @@ METHOD_NAMES = (
     "aspect",
     "quartets",
     "xor",
+    "linear",
     "fastica",
 )
 
@@ -130,6 +132,11 @@ def method_names(_: click.Context, __: click.Parameter, incomplete: str) -> list
     help="Whether sources always switch on all their columns (sure), or each with a probability of its own (lossy), as "
     "the rows suggest (auto) or as told.",
 )
+@click.option(
+    "--engine",
+    type=click.Choice(["dask"]),
+    help="Leave the rows on a cluster: TABLE is a folder or a pattern of Parquet files that all its workers see.",
+)
 @click.option("--temporal", is_flag=True, help="Rows are consecutive slots; learn from their order, too.")
 @table_options()
 @click.option(
@@ -143,6 +150,12 @@ def method_names(_: click.Context, __: click.Parameter, incomplete: str) -> list
     "--names-from", metavar="MODEL", help="Keep the names in MODEL.  [default: those in FILE, where it is replaced]"
 )
 @words_options
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="End with the best model so far after so long, marked as unfinished.  [default: none]",
+)
 @click.option("--jobs", "n_jobs", type=click.IntRange(min=1), metavar="N", help="Threads to use.  [default: all cores]")
 @seed_option
 @force_option
@@ -152,6 +165,7 @@ def fit(
     output: str | None,
     method: str,
     reading: dict[str, Any],
+    engine: str | None,
     temporal: bool,
     n_resamples: int | None,
     names_from: str | None,
@@ -180,14 +194,17 @@ def fit(
     import numpy as np
 
     from bica.cli.screens.model import give_model
+    from bica.data.engines import frame_of_files
     from bica.methods import method_named
-    from bica.pipeline import learn, read
+    from bica.pipeline import learn, order_of, read
     from bica.progress import ALL_CORES
 
     learner = method_named(method, spelled=SPELLED.__getitem__, n_jobs=n_jobs or ALL_CORES, **given)
-    with saying_on_ctrl_c("stopping, keeping the best so far"), waiting("learning the sources"):
-        data = read(table, temporal=temporal, **reading)
-        learned = learn(data, learner, np.random.default_rng(seed))
+    with waiting("learning the sources", on_ctrl_c="stopping, keeping the best so far"):
+        rows = table if engine is None else frame_of_files(table, engine)
+        data = read(rows, temporal=temporal, **reading)
+        order = order_of(table, **reading) if engine is None and not temporal else None
+        learned = learn(data, learner, np.random.default_rng(seed), order)
         if n_resamples is not None and "interrupted" not in learned.fit.diagnostics:
             learned = _resampled(learned, learner, n_resamples, np.random.default_rng(seed), n_jobs or ALL_CORES)
     named = _named(learned.fit, output, names_from)
@@ -196,13 +213,26 @@ def fit(
     if any(word is not None for word in words.values()):
         named = replace(named, nouns=named.nouns.with_changes(words))
     give_model(named.document(), output, as_json=as_json, force=force)
+    if order is not None:
+        note(f"{order.words()}; if they are consecutive slots, learn from their order with --temporal")
     if learned.diagnosis.verdict not in ("fits", "open"):
         note(f"warning: {learned.diagnosis.sentences()[0]}")
-    if "interrupted" in learned.fit.diagnostics:
+    if "interrupted" in learned.fit.diagnostics and "time_limit" not in learned.fit.diagnostics:
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-NOT_SETTINGS = {"table", "output", "method", "names_from", "sensors_are", "sources_are", "rows_are", "n_jobs", "force"}
+NOT_SETTINGS = {
+    "engine",
+    "table",
+    "output",
+    "method",
+    "names_from",
+    "sensors_are",
+    "sources_are",
+    "rows_are",
+    "n_jobs",
+    "force",
+}
 
 
 def _typed(context: click.Context) -> dict[str, Any]:
@@ -246,9 +276,14 @@ def _resampled(learned: Learned, learner: Method, n_resamples: int, rng: np.rand
     """The same with the results of a bootstrap in its fit; Ctrl-C keeps the resamples so far."""
     from dataclasses import replace
 
+    from bica.errors import LimitError
     from bica.estimate.bootstrap import bootstrap
 
-    again = bootstrap(learner, learned.counts, learned.fit, n_resamples, rng, n_jobs=n_jobs)
+    try:
+        again = bootstrap(learner, learned.counts.counts(), learned.fit, n_resamples, rng, n_jobs=n_jobs)
+    except LimitError as error:
+        note(f"no resamples: {error}")
+        return learned
     if again.n_resamples < n_resamples:
         note(f"interrupted: {again.n_resamples} of {n_resamples} resamples were done")
     return replace(learned, fit=again.added_to(learned.fit))

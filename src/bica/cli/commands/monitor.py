@@ -17,6 +17,7 @@ from bica.cli.options import (
     seed_option,
     waiting,
 )
+from bica.output import check_outputs
 
 if TYPE_CHECKING:
     from bica.applications.monitoring.assignment import Assignment
@@ -92,13 +93,14 @@ def monitor(
     are the users and whose sensors are the sniffers; or a table of slots, as `bica slots` writes it, from which the
     users are learned first.
     """
+    check_outputs(force, output, picture, as_json=as_json)
+
     import numpy as np
 
     from bica.applications.monitoring.assignment import SOLVERS, assign, relax
     from bica.cli.screens.results import assignment_csv, show_assignment
-    from bica.output import check_outputs, write_output
+    from bica.output import write_output
 
-    check_outputs(force, output, picture, as_json=as_json)
     if picture is not None:
         _check_picture(picture)
     with waiting("monitoring"):
@@ -143,7 +145,7 @@ def _problem(channels: dict[str, str], sniffers: tuple[str, ...] | None, method:
     learned = learn_channels(tables, method_named(method), np.random.default_rng(seed))
     busy = dict(learned.busy)
     for name, model in models.items():
-        share = heard_share(model.mixing, np.zeros(model.n_sources, np.int64), model.probability, 1)[:, 0]
+        share = heard_share(model.reach, np.zeros(model.n_sources, np.int64), model.probability, 1)[:, 0]
         busy[name] = dict(zip(model.sensors, share.tolist(), strict=True))
     models |= {name: fit.model for name, fit in learned.fits.items()}
     return MonitoringProblem.of({name: models[name] for name in channels}, sniffers, busy)

@@ -221,8 +221,16 @@ def monitoring(
     655 users on three channels, 5 to 21 sniffers that watch one channel each: with all users known, with users learned
     from six hours of zeros and ones, and with every sniffer on its busiest channel.
     """
-    from bica.experiments.campus import N_CAMPUSES, QUICK_CAMPUSES, QUICK_SIZES, SIZES, monitoring_plan
-    from bica.experiments.campus_results import campus_chart, markdown_of_monitoring, monitoring_means
+    from bica.experiments.campus import (
+        N_CAMPUSES,
+        QUICK_CAMPUSES,
+        QUICK_SIZES,
+        SIZES,
+        campus_chart,
+        markdown_of_monitoring,
+        monitoring_means,
+        monitoring_plan,
+    )
 
     n_campuses = runs or (QUICK_CAMPUSES if quick else N_CAMPUSES)
     plan = monitoring_plan(n_campuses, sniffers or (QUICK_SIZES if quick else SIZES))
@@ -278,13 +286,6 @@ def spectrum(
     activity, against the number of users and of those that can be told apart.
     """
     from bica.experiments import spectrum as experiment
-    from bica.experiments.spectrum_results import (
-        ROWS,
-        markdown_of_users,
-        means_by,
-        spectrum_errors_chart,
-        with_best_findbica,
-    )
 
     plan = experiment.spectrum_plan(
         experiment.CONTENDERS if methods is None else [part.strip() for part in methods.split(",")],
@@ -292,10 +293,13 @@ def spectrum(
         n_runs=runs or (experiment.QUICK_RUNS if quick else experiment.N_RUNS),
         reading=reading,
     )
-    records = with_best_findbica(run_in_folder(plan, output, jobs))
-    by_users, by_distinct = means_by(records, "n_users"), means_by(records, "n_true")
-    tables = [f"{title}, by the number of users:\n\n{markdown_of_users(by_users, m)}" for m, title in ROWS.items()]
-    write_figure(output, "spectrum", spectrum_errors_chart(by_users, by_distinct), "\n\n".join(tables))
+    records = experiment.with_best_findbica(run_in_folder(plan, output, jobs))
+    by_users, by_distinct = experiment.means_by(records, "n_users"), experiment.means_by(records, "n_true")
+    tables = [
+        f"{title}, by the number of users:\n\n{experiment.markdown_of_users(by_users, m)}"
+        for m, title in experiment.ROWS.items()
+    ]
+    write_figure(output, "spectrum", experiment.spectrum_errors_chart(by_users, by_distinct), "\n\n".join(tables))
     if as_json:
         print_json({"by_users": by_users, "by_distinct": by_distinct})
         return

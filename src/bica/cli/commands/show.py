@@ -18,6 +18,7 @@ from bica.cli.options import (
     waiting,
     words_options,
 )
+from bica.output import check_outputs
 
 if TYPE_CHECKING:
     from bica.cli.screens.model import Sort
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     type=click.Choice(["probability", "size", "support"]),
     default="probability",
     show_default=True,
-    help="By how often each is on, by the number of its sensors, or by how often it returned in the bootstrap.",
+    help="By how often each is on, by the number of its sensors, or by how sure it is (see `support`).",
 )
 @click.option("--sensor", metavar="NAME", help="Only sources of this sensor.")
 @click.option(
@@ -62,11 +63,12 @@ def show(
     MODEL is a file written by `bica fit` or `bica simulate --truth`; a single dash reads standard input. A screenful is
     shown, the most probable sources first; the last lines say what was left out.
     """
+    check_outputs(force, picture, as_json=as_json)
+
     from bica.cli.screens.model import TOP, Choice, show_model
     from bica.model.files import document_text
-    from bica.output import check_outputs, write_output
+    from bica.output import write_output
 
-    check_outputs(force, picture, as_json=as_json)
     choice = Choice(top or TOP, sort, sensor, min_size, search)
     if as_json and choice != Choice():
         raise click.UsageError("--json prints the whole model; leave out what chooses among its sources.")
@@ -135,7 +137,6 @@ def name(
 
     from bica.model.files import write_document
     from bica.model.names import renamed
-    from bica.output import check_outputs
 
     document = read_model(model)
     words = {"sensors": sensors_are, "sources": sources_are, "rows": rows_are}
@@ -207,12 +208,13 @@ def export(model: str, form: str | None, output: str | None, force: bool) -> Non
     if form is None:
         raise click.UsageError(f"Say which --format to write, or give -o a FILE that ends in {', '.join(ENDINGS)}.")
 
+    check_outputs(force, output)
+
     from bica.model.export import export_text
     from bica.model.files import document_text
     from bica.model.or_mixture import OrMixture
-    from bica.output import check_outputs, write_output
+    from bica.output import write_output
 
-    check_outputs(force, output)
     document = read_model(model)
     text = document_text(document) if form == "json" else export_text(OrMixture.of_document(document), form)
     write_output(output or "-", text, force)

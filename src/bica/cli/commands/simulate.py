@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
-import bica.simulate
 from bica.cli.options import (
     force_option,
     json_option,
@@ -19,19 +17,22 @@ from bica.cli.options import (
     seed_option,
     waiting,
 )
-from bica.model.noise import Noise
-from bica.model.or_mixture import OrMixture
+from bica.output import check_outputs
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from bica.model.noise import Noise
     from bica.model.or_mixture import OrMixture
 
 
 N_SENSORS, N_SOURCES, COLUMN_WEIGHT, PROBABILITY = 10, 10, (2, 4), (0.05, 0.3)  # of a random network
+N_POOLS, N_TESTED, CARRIERS = 48, 384, (0.01, 0.01)  # of a pooling design
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NetworkOptions:
-    """A model file, a fixed topology, or a random network; None where the user gave nothing."""
+    """A model file, a fixed topology, a pooling design or a random network; None where the user gave nothing."""
 
     model: str | None = None
     topology: str | None = None
@@ -39,6 +40,7 @@ class NetworkOptions:
     sources: int | None = None
     column_weight: tuple[int, int] | None = None
     probability: tuple[float, float] | None = None
+    pooling: int | None = None
     reach: tuple[float, float] | None = None
     flip_rate: float | None = None
     false_alarm: float | None = None
@@ -50,21 +52,36 @@ class NetworkOptions:
         )
         if (self.model is not None) + (self.topology is not None) + random > 1:
             raise click.UsageError("Give one network: --model, --topology, or the settings of a random one.")
+        if self.pooling is not None and (self.column_weight, self.model, self.topology) != (None, None, None):
+            raise click.UsageError("--pooling goes with --sensors, --sources and --probability only.")
         if self.flip_rate is not None and (self.false_alarm is not None or self.miss is not None):
             raise click.UsageError("Give --flip-rate, or --false-alarm (--leak) and --miss, not both.")
 
     def build(self, rng: np.random.Generator) -> OrMixture:
         """The network with its noise."""
+        import bica.simulate
+
         given, noise = self._without_noise(rng), self._noise()
         if self.reach is not None:
             given = bica.simulate.with_lossy_edges(given, self.reach, rng=rng)
         return given if noise is None else given.with_noise(noise)
 
     def _without_noise(self, rng: np.random.Generator) -> OrMixture:
+        import bica.simulate
+        from bica.model.or_mixture import OrMixture
+
         if self.model is not None:
             return OrMixture.of_document(read_model(self.model))
         if self.topology is not None:
             return bica.simulate.topology(self.topology)
+        if self.pooling is not None:
+            return bica.simulate.pooling_design(
+                self.sensors or N_POOLS,
+                self.sources or N_TESTED,
+                self.pooling,
+                probability=self.probability or CARRIERS,
+                rng=rng,
+            )
         return bica.simulate.random_network(
             self.sensors or N_SENSORS,
             self.sources or N_SOURCES,
@@ -74,6 +91,8 @@ class NetworkOptions:
         )
 
     def _noise(self) -> Noise | None:
+        from bica.model.noise import Noise
+
         if self.flip_rate is not None:
             return Noise.flips(self.flip_rate)
         if self.false_alarm is None and self.miss is None:
@@ -112,6 +131,12 @@ def reach_range(_context: click.Context, _option: click.Parameter, text: str | N
     metavar="LOW,HIGH",
     help="Lossy edges: how often an active source switches on each of its sensors.  [default: always]",
 )
+@click.option(
+    "--pooling",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="A pooling design: --sources samples, each in N of --sensors pools.  [default: 384, 48, probability 0.01]",
+)
 @click.option("--topology", metavar="NAME", help="A fixed network, not a random one: one, two, three or four.")
 @click.option("--model", metavar="MODEL", help="The network and the noise of a model file.")
 @click.option("--flip-rate", type=error_rate, metavar="RATE", help="How often a sensor shows the opposite.")
@@ -143,18 +168,19 @@ def simulate(
 ) -> None:
     """Make a table of zeros and ones whose sources are known.
 
-    The network is random unless --topology or --model names one.
+    The network is random unless --topology or --model names one, or --pooling asks for a design.
     """
+    check_outputs(force, output, truth, activity, as_json=as_json)
+
     import numpy as np
 
     import bica.simulate
     from bica.data.writers import check_table_names, table_bytes
     from bica.model.files import document_text
-    from bica.output import check_outputs, write_output
+    from bica.output import write_output
 
     wanted = NetworkOptions(**network)
     check_table_names(output, activity)
-    check_outputs(force, output, truth, activity, as_json=as_json)
     rng = np.random.default_rng(seed)
     with waiting("drawing rows"):
         problem = bica.simulate.simulate(wanted.build(rng), samples, rng, persistence)

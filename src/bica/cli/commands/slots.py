@@ -1,17 +1,30 @@
-"""``bica slots``: from events to tables of zeros and ones."""
+"""``bica slots``: from events to tables of zeros and ones; ``bica check`` and ``bica count``: tables before any fit."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bica.cli.options import force_option, json_option, names_between_commas, output_option, waiting
+from bica.cli.options import (
+    force_option,
+    json_option,
+    names_between_commas,
+    output_option,
+    print_json,
+    screen_for,
+    table_options,
+    waiting,
+)
+from bica.errors import SettingError
+from bica.output import check_target
 
 if TYPE_CHECKING:
     from bica.cli.screens.slots import SlotsSummary
     from bica.data.slots.store import EventStore
     from bica.data.slots.tables import SlotPlan
+    from bica.diagnose.table import Hint
 
 
 @click.command()
@@ -99,8 +112,7 @@ def _made(
 
     from bica.cli.screens.slots import SlotsSummary, table_paths
     from bica.data.slots.event_files import EventColumns, add_files
-    from bica.data.slots.grid import read_outages, slot_grid
-    from bica.data.slots.tables import clocks_that_went_back, plan_tables, tally
+    from bica.data.slots.tables import clocks_that_went_back, plan_tables, read_outages, slot_grid, tally
     from bica.output import check_outputs
     from bica.text import told_apart
 
@@ -135,8 +147,7 @@ def _made(
 
 def _write(store: EventStore, plan: SlotPlan, channel: str | None, path: str, times: str | None, force: bool) -> Any:
     """Write one table, piece by piece, with the start of each slot; return what was counted on the way."""
-    from bica.data.slots.grid import slot_starts
-    from bica.data.slots.tables import TableCounts, slot_cells
+    from bica.data.slots.tables import TableCounts, slot_cells, slot_starts
     from bica.data.writers import cell_file
 
     counts, labels, n_rows = TableCounts.none_yet(plan.sensors), () if times is None else (times,), 0
@@ -145,3 +156,84 @@ def _write(store: EventStore, plan: SlotPlan, channel: str | None, path: str, ti
             write(cells, [slot_starts(store, plan.grid, n_rows, len(cells)) for _ in labels])
             n_rows += len(cells)
     return counts
+
+
+@click.command()
+@click.argument("table")
+@click.option("--fit", "with_fit", is_flag=True, help="Learn the sources, too, and judge how well they explain TABLE.")
+@table_options()
+@json_option
+def check(table: str, with_fit: bool, as_json: bool, reading: dict[str, Any]) -> None:
+    """Check TABLE before any fit: whether hidden sources can explain it or another tool suits it, and the cost.
+
+    TABLE is a file as for `bica fit`; a single dash reads CSV from standard input.
+    """
+    import numpy as np
+
+    from bica.cli.screens.model import show_findings, show_verdict
+    from bica.data.patterns import PatternCounts
+    from bica.diagnose.table import hints
+    from bica.diagnose.verdicts import Diagnosis
+    from bica.estimate.likelihood import forecast
+    from bica.methods import method_named
+    from bica.pipeline import learn, order_of
+
+    with waiting("checking the table"):
+        counts = PatternCounts.of(table, **reading)
+        diagnosis, signs, order = Diagnosis.of(counts), hints(counts), order_of(table, **reading)
+    with waiting("trying a fit, to see how long it takes"):
+        ahead = forecast(counts, diagnosis.table)
+    if with_fit:
+        with waiting("learning the sources"):
+            learner = method_named(ahead.method, n_jobs=-1)
+            diagnosis = learn(counts, learner, np.random.default_rng(0), order).diagnosis
+    if as_json:
+        alike = {} if order is None else {"order": asdict(order)}
+        found = {"hints": [asdict(sign) for sign in signs], "forecast": asdict(ahead)}
+        print_json(diagnosis.as_dict() | found | alike)
+        return
+    show_verdict(screen_for(), diagnosis.as_dict())
+    show_findings(screen_for(), [sign.sentence + _command(table, sign) for sign in signs])
+    screen_for().print()
+    in_order = [] if order is None else [f"{order.words()}; try `bica fit {table} --temporal` if they are slots"]
+    show_findings(screen_for(), [*diagnosis.findings(), *in_order, ahead.sentence])
+
+
+def _command(table: str, sign: Hint) -> str:
+    """What to type for such a table, if a method suits it."""
+    if sign.method is None:
+        return ""
+    told = "" if sign.n_sources is None else f" --sources {sign.n_sources}"
+    return f"; try `bica fit {table} --method {sign.method}{told}`"
+
+
+@click.command()
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
+@output_option("Write the counts here, as Parquet.", required=True)
+@table_options()
+@force_option
+@json_option
+def count(tables: tuple[str, ...], output: str, force: bool, as_json: bool, reading: dict[str, Any]) -> None:
+    """Count the distinct rows of each TABLE into one file, from which models are learned.
+
+    Tables have the same columns. A TABLE may itself be a file of counts, so batches can be counted anywhere and merged
+    anywhere: the counts are the same as those of all rows at once.
+    """
+    if not output.lower().endswith(".parquet"):
+        raise SettingError(f"{output} should end in .parquet, which is how counts are kept")
+    check_target(output, overwrite=force)
+
+    from functools import reduce
+    from operator import add
+
+    from bica.data.patterns import PatternCounts
+    from bica.text import counted
+
+    with waiting("counting"):
+        counts = reduce(add, (PatternCounts.of(table, **reading) for table in tables))
+        counts.save(output, overwrite=force)
+    if as_json:
+        print_json({"rows": counts.n_samples, "distinct": len(counts.weights), "sensors": list(counts.sensors)})
+        return
+    rows, distinct = counted(int(counts.n_samples), "row"), counted(len(counts.weights), "distinct one")
+    screen_for().print(f"{rows} of {counted(counts.n_sensors, 'sensor')}, {distinct}: {output}")

@@ -21,6 +21,7 @@ from bica.cli.options import (
     seed_option,
     waiting,
 )
+from bica.output import check_outputs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,6 +64,7 @@ def radio_options(function: Function) -> Function:
         click.option("--threshold", type=float, metavar="DB", help="Above the floor.  [default: 5]"),
         click.option("--exponent", type=above_zero, metavar="N", help="Of the path loss.  [default: 3]"),
         click.option("--loss", type=float, metavar="DB", help="Path loss at 1 m.  [default: 40]"),
+        click.option("--fading", type=click.FloatRange(0), metavar="DB", help="Spread of signals.  [default: 0]"),
     )
     for option in reversed(options):
         function = option(function)
@@ -79,6 +81,7 @@ def propagation_of(settings: dict[str, float | None]) -> Propagation | None:
         "threshold": "threshold_db",
         "exponent": "exponent",
         "loss": "reference_loss_db",
+        "fading": "fading_db",
     }
     given = {names[name]: value for name, value in settings.items() if value is not None}
     return Propagation(**given) if given else None
@@ -134,16 +137,17 @@ def simulate(
 
     In the truth, users whom the same monitors hear are one source, and users whom nobody hears are left out.
     """
+    check_outputs(force, output, truth, activity, field_file, as_json=as_json)
+
     import numpy as np
 
     from bica.applications.spectrum import draw_survey, random_field, random_traffic
     from bica.applications.spectrum.survey import field_text
     from bica.data.writers import check_table_names, table_bytes
     from bica.model.files import document_text
-    from bica.output import check_outputs, write_output
+    from bica.output import write_output
 
     check_table_names(output, activity)
-    check_outputs(force, output, truth, activity, field_file, as_json=as_json)
     rng = np.random.default_rng(seed)
     with waiting("drawing slots"):
         field = random_field(users, rng, n_monitors=monitors, side=side, propagation=propagation_of(radio))
@@ -205,13 +209,13 @@ def fit(table: str, output: str | None, noise: float | None, force: bool, as_jso
     TABLE has one line per slot, in order, and one column per monitor. Unlike `bica fit`, this uses the order: users
     transmit for several slots, while errors of the monitors come and go.
     """
+    check_outputs(force, output, as_json=as_json)
+
     from bica.applications.spectrum import learn_users
     from bica.cli.screens.model import give_model
     from bica.model.noise import Noise
-    from bica.output import check_outputs
     from bica.pipeline import read_in_order
 
-    check_outputs(force, output, as_json=as_json)
     with waiting("learning the users"):
         found = learn_users(read_in_order(table), noise=None if noise is None else Noise.flips(noise), n_jobs=-1)
     give_model(found.document(), output, as_json=as_json, force=force)
@@ -255,12 +259,12 @@ def map_users(
     monitor, x and y, or the JSON of `bica spectrum simulate`. A user is near every monitor that hears it and away from
     the others; without a --loss that suits the place, 40 dB at 1 m, the distances mean little.
     """
+    check_outputs(force, output)
+
     from bica.applications.spectrum.field import PlacedUsers
     from bica.applications.spectrum.survey import read_field
     from bica.model.or_mixture import OrMixture
-    from bica.output import check_outputs
 
-    check_outputs(force, output)
     document = read_model(model)
     with waiting("locating the users"):
         placed = PlacedUsers.of(OrMixture.of_document(document), read_field(field, propagation_of(radio)))

@@ -137,15 +137,23 @@ def _header(text: str, name: str, sensors: tuple[str, ...]) -> list[int]:
     from bica.errors import DataError
     from bica.text import brief
 
-    columns = next(csv.reader([text]), [])
+    columns = _split(text)
     missing = [sensor for sensor in sensors if sensor not in columns]
     if missing:
         raise DataError(f"the first line of {name} has no column {brief(missing[0])}, which is a sensor of the model")
     return [columns.index(sensor) for sensor in sensors]
 
 
+def _split(text: str) -> list[str]:
+    """The cells of a line; none if one is longer than Python reads, which no cell of 0 and 1 is."""
+    try:
+        return next(csv.reader([text]), [])
+    except csv.Error:
+        return []
+
+
 def _from_csv(text: str, places: list[int]) -> Cells | str:
-    cells = next(csv.reader([text]), [])
+    cells = _split(text)
     if len(cells) <= max(places, default=-1):
         return f"it has {len(cells)} cells, fewer than the header"
     return _cells(cells[place] for place in places)

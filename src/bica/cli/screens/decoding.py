@@ -81,6 +81,8 @@ def show_explanations(
     screen.print(_explanations(model, found, nouns))
     if found.more_ties:
         screen.print(Text("further explanations are as likely as the last one; a larger -k shows them"))
+    if not found.proven:
+        screen.print(Text("too many sources are connected to try everything: a likelier explanation may be missing"))
     if not found.exact:
         screen.print(Text("too many sensors are connected to sum over everything: these are upper bounds, and"))
         screen.print(Text("probabilities of single sources are approximate"))
@@ -106,6 +108,7 @@ def explanation_values(model: OrMixture, cells: NDArray[np.uint8], found: Explan
             for k in range(len(found.rank))
         ],
         "exact": found.exact,
+        "proven": found.proven,
         "more_ties": found.more_ties,
         "sources": [
             {"source": name, "probability": float(probability)}

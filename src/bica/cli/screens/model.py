@@ -12,16 +12,16 @@ from rich.text import Text
 
 from bica.cli.options import note, screen_for
 from bica.errors import SettingError
-from bica.model.files import ModelDocument, Rate, document_text
+from bica.model.files import HARDLY_IN_DOUBT, ModelDocument, Rate, document_text
 from bica.model.identified import (
     LEAKS_NAMED,
+    determined_by,
     leak_words,
     rates_of,
     reach_words,
     share_words,
     shares_of,
     source_note,
-    told_of,
 )
 from bica.output import free_name, write_output
 from bica.text import USUAL_NOUNS, VERDICTS, Nouns, counted, counted_as, folded, harmless, percent
@@ -69,11 +69,13 @@ SOURCES_SHOWN = 5  # of those that the order of the rows added or dropped
 def give_model(document: ModelDocument, output: str | None, *, as_json: bool, force: bool) -> None:
     """Write the model that a command learned to a file if asked, and print it as JSON or as a table.
 
-    A model whose learning was interrupted never replaces a file: it is written beside it.
+    A model whose learning was interrupted never replaces a file: it is written beside it. One that a time limit ended
+    is what was asked for.
     """
     text = document_text(document)
     if output is not None:
-        keeps = document.fitted.get("diagnostics", {}).get("interrupted") and Path(output).is_file()
+        noted = document.fitted.get("diagnostics", {})
+        keeps = noted.get("interrupted") and "time_limit" not in noted and Path(output).is_file()
         place = str(free_name(output, "unfinished")) if keeps else output
         write_output(place, text, force)
         if place != output:
@@ -98,14 +100,15 @@ class Choice:
         """The places of all sources that meet the choice, in its order; ``top`` is not applied yet."""
         if self.sensor is not None and self.sensor not in document.sensors:
             raise SettingError(f"there is no {document.nouns.sensor[0]} {self.sensor!r} in the model")
-        support = _entry(document.fitted, "diagnostics", "bootstrap", "support")
-        if self.sort == "support" and not any(support_words(document)):
+        support = saved_support(document)
+        if self.sort == "support" and support is None:
             raise SettingError("the model has no support to sort by; `bica fit --bootstrap 100` finds it")
-        values: Sequence[float] = {
+        by_sort: dict[str, list[float]] = {
             "probability": [source.probability for source in document.sources],
             "size": [len(source.sensors) for source in document.sources],
-            "support": support,
-        }[self.sort]
+            "support": support or [],
+        }
+        values = by_sort[self.sort]
         found = [place for place in range(len(document.sources)) if self._meets(document, place)]
         # a model file need not be in order of probability: without a wish, its own order stays
         return found if self == Choice() else sorted(found, key=lambda place: (-values[place], place))
@@ -145,7 +148,7 @@ def show_model(screen: Console, document: ModelDocument, *, full: bool = False, 
     if order:
         screen.print(Text(harmless(order)))
     if any(support_words(document)):
-        screen.print(Text("support: how often exactly this source returned when the rows were drawn again"))
+        screen.print(Text(f"support: {WHAT_SUPPORT_IS[_is_resampled(document)]}"))
     diagnosis = saved_diagnosis(document.fitted)
     if diagnosis:
         show_verdict(screen, diagnosis)
@@ -153,8 +156,8 @@ def show_model(screen: Console, document: ModelDocument, *, full: bool = False, 
 
 def show_lossy_edges(screen: Console, document: ModelDocument, places: Sequence[int], *, full: bool) -> None:
     """Print what rows leave open about the sources shown, how often sensors are on by themselves, and why."""
-    told, nouns = told_of(document), document.nouns
-    notes = [(document.sources[j].name or f"source{j + 1}", source_note(document, j, told)) for j in places]
+    determined, nouns = determined_by(document), document.nouns
+    notes = [(document.sources[j].name or f"source{j + 1}", source_note(document, j, determined)) for j in places]
     show_findings(screen, [f"{name}: {note}" for name, note in notes if note])
     screen.print(Text(harmless(leak_words(document, len(document.sensors) if full else LEAKS_NAMED))))
     if document.miss != 0 and any(rates_of(document.miss, document.sensors)):
@@ -191,14 +194,14 @@ def source_table(document: ModelDocument, places: Sequence[int], *, full: bool) 
     for title in shown:
         table.add_column(title, justify="right", no_wrap=True)
     heading = ", and how often each is reached" if document.has_lossy_edges else ""
-    told = told_of(document).is_identified if document.has_lossy_edges else ()
+    is_identified = determined_by(document).is_identified if document.has_lossy_edges else ()
     table.add_column(f"{document.nouns.sensor[1]}{heading}", overflow="fold")
     at_most = SENSORS_SHOWN if len(places) <= FEW else SENSORS_OF_MANY
     for place in places:
         source = document.sources[place]
         name, sensors = source.name or f"source{place + 1}", [document.sensors[i] for i in source.sensors]
-        if told:
-            reach = reach_words(source, is_identified=told[place])
+        if is_identified:
+            reach = reach_words(source, is_identified=is_identified[place])
             sensors = [f"{sensor} {words}".rstrip() for sensor, words in zip(sensors, reach, strict=True)]
         cells, drives = [cells[place] for cells in shown.values()], sensor_list(sensors, full=full, at_most=at_most)
         table.add_row(Text(harmless(name)), *cells, drives)
@@ -207,7 +210,7 @@ def source_table(document: ModelDocument, places: Sequence[int], *, full: bool) 
 
 def interval_words(document: ModelDocument) -> list[str]:
     """The interval of every probability; of a pair with lossy edges, all that its rows leave open."""
-    pairs = told_of(document).pairs if document.has_lossy_edges else (None,) * len(document.sources)
+    pairs = determined_by(document).pairs if document.has_lossy_edges else (None,) * len(document.sources)
     ends = [
         source.interval if pair is None else (pair.least, pair.most)
         for source, pair in zip(document.sources, pairs, strict=True)
@@ -215,12 +218,30 @@ def interval_words(document: ModelDocument) -> list[str]:
     return ["" if pair is None else between(pair) for pair in ends]
 
 
+WHAT_SUPPORT_IS = {
+    True: "how often exactly this source returned when the rows were drawn again",
+    False: "how probable exactly this source is, given the rows",
+}
+
+
+def _is_resampled(document: ModelDocument) -> bool:
+    return _entry(document.fitted, "diagnostics", "bootstrap", "support") is not None
+
+
+def saved_support(document: ModelDocument) -> list[float] | None:
+    """The share of the resamples in which each source returned or, without a bootstrap, how probable each source is."""
+    name = "bootstrap" if _is_resampled(document) else "averaging"
+    support = _entry(document.fitted, "diagnostics", name, "support")
+    known = isinstance(support, list) and len(support) == len(document.sources) and all(map(_is_rate, support))
+    return support if known else None
+
+
 def support_words(document: ModelDocument) -> list[str]:
-    """The share of the resamples in which each source returned; empty if the file has none, or something else there."""
-    support = _entry(document.fitted, "diagnostics", "bootstrap", "support")
-    if not isinstance(support, list) or len(support) != len(document.sources):
+    """The support of every source; empty if the file has none, or if no source is in doubt without a bootstrap."""
+    support = saved_support(document)
+    if support is None or not (_is_resampled(document) or min(support, default=1.0) < HARDLY_IN_DOUBT):
         return []
-    return [f"{share:.0%}" if _is_rate(share) else "" for share in support]
+    return [f"{share:.0%}" for share in support]
 
 
 def noise_interval(fitted: Mapping[str, Any]) -> str:

@@ -14,9 +14,8 @@ from rich.text import Text
 from bica.applications.monitoring.assignment import Assignment
 from bica.cli.options import print_json, screen_for
 from bica.cli.screens.model import number, plain_table, sensor_list
-from bica.metrics.matching import aligned
+from bica.metrics.matching import aligned, paired_sources
 from bica.model.or_mixture import OrMixture
-from bica.report.pairing import paired_sources
 from bica.text import counted, folded, harmless, percent
 
 
@@ -172,7 +171,7 @@ def _sniffer_table(assignment: Assignment) -> Table:
     table.add_column("users in reach there", justify="right", no_wrap=True)
     problem = assignment.problem
     for s, (sniffer, channel) in enumerate(assignment.watched().items()):
-        reached = int((problem.reach[s] & (problem.channel == assignment.channel[s])).sum())
+        reached = int(((problem.reach[s] > 0) & (problem.channel == assignment.channel[s])).sum())
         shown = "-" if channel is None else harmless(channel)
         table.add_row(Text(harmless(sniffer)), Text(shown), str(reached) if channel is not None else "")
     return table

@@ -2,26 +2,32 @@
 
 # ruff: noqa: S608 - only our own names and quoted paths enter a query
 
+from __future__ import annotations
+
+import atexit
 import codecs
 import gzip
 import os
 import re
+import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.chunks import GROUPED_SENSORS, Chunk, chunk_of_values, rows_a_chunk
 from bica.data.columns import Columns, checked_weights
 from bica.errors import DataError, RowError
-from bica.output import interruption, temporary_folder
+from bica.output import end_passing, interruption, passing_path
+
+if TYPE_CHECKING:
+    import duckdb
 
 Row = tuple[Any, ...]
 QUIET = "SET enable_progress_bar = false"  # which would go to standard output in an interactive session
@@ -29,20 +35,57 @@ COUNTS_MARK = "bica_counts"  # what a Parquet file of counts says about itself, 
 COUNT_COLUMN = "rows counted"
 ROWS_PER_FETCH = 64  # no slower than thousands
 CHARACTERS_PER_BATCH = 1 << 26
+LINE_TOO_LONG = "one of its lines is far too long for a row"
 TOO_LONG = ("Maximum line size", "does not support a full read")  # what the engine says of a line without end
 
 
 @contextmanager
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection of our own; what it has to put aside on disk is gone afterwards."""
-    with temporary_folder() as folder:
-        settings: dict[str, Any] = {"temp_directory": str(folder), "autoinstall_known_extensions": False}
-        engine = duckdb.connect(":memory:", config=settings)
-        try:
-            engine.execute(QUIET)
-            yield engine
-        finally:
-            engine.close()
+    """A connection to the one engine of this process: starting an engine takes longer than reading a small file."""
+    engine = _shared.cursor()
+    try:
+        engine.execute(QUIET)
+        yield engine
+    finally:
+        engine.close()
+
+
+class _SharedEngine:
+    """The engine of this process, started when it is first needed.
+
+    What it puts aside on disk goes with it. It ends before the process is copied, since its threads would be missing in
+    the copy; connections that are in use keep what they need of it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._engine: duckdb.DuckDBPyConnection | None = None
+        self._aside = Path()
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        import duckdb  # takes a while to load; who reads arrays needs none of it
+
+        with self._lock:
+            if self._engine is None:
+                self._aside = passing_path()
+                settings: dict[str, Any] = {
+                    "temp_directory": str(self._aside),
+                    "autoinstall_known_extensions": False,
+                }
+                self._engine = duckdb.connect(":memory:", config=settings)
+            return self._engine.cursor()
+
+    def end(self) -> None:
+        with self._lock:
+            if self._engine is not None:
+                self._engine = None  # closing it would also close connections in use
+                end_passing(self._aside)
+
+
+_shared = _SharedEngine()
+atexit.register(_shared.end)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_shared.end)
 
 
 def batches_of_query(path: Path, sql: str, n_rows: int) -> Iterator[list[Row]]:
@@ -50,6 +93,8 @@ def batches_of_query(path: Path, sql: str, n_rows: int) -> Iterator[list[Row]]:
 
     Fewer where their text is long: a small compressed file may hold huge lines.
     """
+    import duckdb
+
     rows: list[Row] = []
     n_characters = 0
     try:
@@ -58,14 +103,17 @@ def batches_of_query(path: Path, sql: str, n_rows: int) -> Iterator[list[Row]]:
             while fetched := engine.fetchmany(min(ROWS_PER_FETCH, n_rows - len(rows))):
                 rows += fetched
                 for row in fetched:
-                    n_characters += len(row[0]) if isinstance(row[0], str) else 0
+                    n_more = len(row[0]) if isinstance(row[0], str) else 0
+                    if n_more > LONGEST_LINE:  # which the engine does not notice in the last line
+                        raise DataError(f"{path} cannot be read: {LINE_TOO_LONG}")
+                    n_characters += n_more
                 if len(rows) >= n_rows or n_characters >= CHARACTERS_PER_BATCH:
                     yield rows
                     rows, n_characters = [], 0
         if rows:
             yield rows
     except duckdb.Error as error:
-        if "utf-8" in str(error).lower():
+        if any(word in str(error).lower() for word in ("utf-8", "unicode")):
             raise DataError(other_encoding(path)) from None
         raise DataError(f"{path} cannot be read: {plain(error)}") from None
 
@@ -94,11 +142,12 @@ def ctrl_c_passing() -> Iterator[None]:
 def plain(error: duckdb.Error) -> str:
     r"""The first telling line of the engine's message, without the kind of error.
 
+    >>> import duckdb
     >>> plain(duckdb.Error("Invalid Input Error: CSV Error on Line: 1\nOriginal Line: ?\nThis is not utf-8."))
     'This is not utf-8.'
     """
     if any(words in str(error) for words in TOO_LONG):
-        return "one of its lines is far too long for a row"
+        return LINE_TOO_LONG
     lines = [line for line in str(error).split("\n") if line.strip()]
     telling = [line for line in lines if "CSV Error on Line" not in line and not line.startswith("Original Line")]
     return re.sub(r"^[A-Z][\w ]{1,30} Error: ", "", (telling or lines or ["it says no more"])[0].strip())
@@ -125,27 +174,56 @@ def path_literal(path: Path) -> str:
 Compression = Literal["none", "gzip", "zstd"]
 SUFFIXES: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
 ZSTD_FRAME = 0xFD2FB528
+PIECE = 1 << 20  # bytes that are looked at at a time
 ZSTD_SKIPPABLE = 0x184D2A50  # and the fifteen numbers after it
 
 
 def check_whole(path: Path, compression: Compression) -> None:
-    """Refuse a compressed file that is cut or damaged; gzip is unpacked once for that, zstd only walked over."""
+    """Refuse a compressed file that is cut or damaged; gzip is unpacked once for that, zstd only walked over.
+
+    Also refuse a last line without end, which the engine leaves out without a word where it reads in parallel.
+    """
     try:
-        if compression == "gzip":
-            _unpack_gzip(path)
-        elif compression == "zstd":
+        if compression == "none":
+            n_last = _last_line_of(path)
+        elif compression == "gzip":
+            n_last = _last_line_of_gzip(path)
+        else:
+            n_last = 0  # read by one thread, which notices
             with path.open("rb") as file:
                 _walk_zstd(file)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise DataError(f"{path} is cut or damaged: it cannot be unpacked as {compression}") from None
+    if n_last > LONGEST_LINE:
+        raise DataError(f"{path} cannot be read: {LINE_TOO_LONG}")
 
 
-def _unpack_gzip(path: Path) -> None:
+def _last_line_of(path: Path) -> int:
+    """How many bytes the last line has; LONGEST_LINE and more is all the same."""
+    with path.open("rb") as file:
+        size = end = file.seek(0, os.SEEK_END)
+        while end > 0 and size - end <= LONGEST_LINE:
+            begin = max(0, end - PIECE)
+            file.seek(begin)
+            found = file.read(end - begin).rfind(b"\n", 0, end - begin - int(end == size))
+            if found >= 0:
+                return size - begin - found
+            end = begin
+    return size - end
+
+
+def _last_line_of_gzip(path: Path) -> int:
+    """The same of a file that is unpacked on the way, which compares every checksum."""
     if not path.stat().st_size:
         raise EOFError
-    with gzip.open(path) as file:  # compares every checksum on the way
-        while file.read(1 << 20):
-            pass
+    n_last, ended = 0, False
+    with gzip.open(path) as file:
+        while piece := file.read(PIECE):
+            n_last = 1 if ended else n_last  # a line end with something behind it
+            found = piece.rfind(b"\n", 0, len(piece) - 1)
+            n_last = len(piece) - found if found >= 0 else n_last + len(piece)
+            ended = piece.endswith(b"\n")
+    return n_last
 
 
 def _walk_zstd(file: BinaryIO) -> None:
@@ -221,7 +299,7 @@ class TextLines:
         return (
             f"read_csv({path_literal(self.path)}, columns={{'line': 'VARCHAR'}}, header=false, skip={self.skip}, "
             f"delim='{NOWHERE}', quote='', escape='', compression='{self.compression}', max_line_size={self.longest}, "
-            f"buffer_size={BUFFER}, "
+            f"buffer_size={BUFFER}, parallel={str(self.compression != 'zstd').lower()}, "  # see `check_whole`
             "auto_detect=false, strict_mode=false, hive_partitioning=false)"
         )
 

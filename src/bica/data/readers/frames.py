@@ -21,6 +21,7 @@ from bica.data.chunks import (
     strange_value,
 )
 from bica.data.columns import ID_NAME, SAMPLE, TIME_NAME, ColumnLook, Columns, checked_weights, looks_of
+from bica.data.partitions import Partition
 from bica.errors import DataError
 from bica.text import brief
 
@@ -50,6 +51,16 @@ class FrameTable:
     def distinct(self) -> Iterator[Chunk]:
         """The rows are in memory already: no need to group them first."""
         return self.chunks()
+
+    def partitions(self, large: int) -> Iterator[Partition] | None:
+        """The rows column by column, if the frame has more than ``large`` cells."""
+        return self._partitions() if len(self.frame) * len(self.sensors) > large else None
+
+    def _partitions(self) -> Iterator[Partition]:
+        step = max(64, 4 * rows_a_chunk(len(self.sensors)) // 64 * 64)
+        for start in range(0, len(self.frame), step):
+            part = self.frame[start : start + step]
+            yield Partition.of_cells(self._cells(part, start).T, self._weights(part, start))
 
     def _cells(self, part: nw.DataFrame[Any], start: int) -> NDArray[np.uint8]:
         cells = np.empty((len(part), len(self.sensors)), np.uint8, order="F")

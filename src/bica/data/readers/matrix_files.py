@@ -1,4 +1,4 @@
-"""Matrices in files: ``.npy``, ``.npz`` of SciPy and Matrix Market, whose claims are checked before they are read."""
+"""Matrices in files: ``.npy``, ``.npz`` and Matrix Market, whose claims are checked before they are read."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from bica.text import brief, counted
 COLUMNS_LIMIT = 1 << 20  # names and thresholds of so many columns take some 200 MB
 FREE_BYTES = 1 << 27  # that a table may take as bit sets, however few cells are stored: some 5 seconds of work
 BYTES_PER_STORED_BYTE = 1 << 10  # and what each stored byte adds to that; rows are seldom as empty
+REASON = 300  # characters of what a library says, which may quote all of a header
 UNPACKED_LIMIT = 1 << 8  # times the size of an archive; sparse matrices shrink to a tenth at best
 
 
@@ -61,7 +62,7 @@ def _as_sentence(path: Path, kind: str) -> Iterator[None]:
         if kind == "npy" and "Python objects" in str(error):
             why = "it holds Python objects, which could run code; save it as booleans or numbers"
         elif isinstance(error, BicaError | OSError | ValueError | KeyError | MemoryError | zipfile.BadZipFile):
-            why = str(error).strip().split("\n")[0] or "it is cut or damaged"
+            why = str(error).strip().split("\n")[0][:REASON] or "it is cut or damaged"
         else:
             why = "it is cut or damaged"
         raise DataError(f"{path} cannot be read as .{kind}: {why}") from None
@@ -104,10 +105,25 @@ def _read_npz(path: Path) -> Any:
                 _check_dtype(kind)
             if name == "shape.npy" and shape != (2,):
                 raise ValueError(f"its shape has {shape} numbers in place of two")
+        if "shape.npy" not in archive.namelist():
+            return _read_only_array(archive, path)
         with archive.open("shape.npy") as file:
             n_rows, n_columns = np.lib.format.read_array(file, allow_pickle=False).tolist()
     check_shape((n_rows, n_columns), path.stat().st_size, str(path))
     return sparse.load_npz(path)
+
+
+def _read_only_array(archive: zipfile.ZipFile, path: Path) -> NDArray[Any]:
+    """The one array of an archive that ``numpy.savez`` wrote; which of several is the table, nobody knows."""
+    names = [name.removesuffix(".npy") for name in archive.namelist()]
+    if len(names) != 1:
+        held = f"it holds the arrays {brief(', '.join(names))}" if names else "it is empty"
+        raise ValueError(f"{held}; save the table alone with numpy.save, or with scipy.sparse.save_npz")
+    with archive.open(archive.namelist()[0]) as file:
+        check_shape(_header(file)[0], path.stat().st_size, str(path))
+    with archive.open(archive.namelist()[0]) as file:
+        table: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+    return table
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,15 @@
 
 # ruff: noqa: S608 - only our own names and quoted paths enter a query
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,9 +26,14 @@ from bica.data.chunks import (
     strange_value,
 )
 from bica.data.columns import ID_NAME, SAMPLE, TIME_NAME, ColumnLook, Columns, Options, checked_weights, looks_of
+from bica.data.partitions import Partition
+from bica.data.readers.arrow import has_arrow, partitions_of_parquet
 from bica.data.readers.engine import COUNTS_MARK, Row, batches_of_query, connection, ctrl_c_passing, path_literal, plain
 from bica.errors import DataError
 from bica.text import brief
+
+if TYPE_CHECKING:
+    import duckdb
 
 NUMERIC = re.compile(r'BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(\d+, ?\d+\)|BIGNUM|"NULL"')
 ARRAY_COLUMNS = 1024  # that the engine gives as arrays; more are fetched as words
@@ -64,6 +70,8 @@ class ParquetFile:
 
     def arrays(self, wanted: Sequence[str], rows: str, n_rows: int) -> Iterator[list[NDArray[Any]]]:
         """Typed results of SQL expressions over ``rows``, so many rows at a time, in the order of the file."""
+        import duckdb
+
         values = ", ".join(f"{value} AS v{i}" for i, value in enumerate(wanted))
         try:
             with ctrl_c_passing(), connection() as engine:
@@ -79,8 +87,19 @@ class ParquetFile:
         """What a query selects from, with the number of each row behind its columns."""
         return f"read_parquet({path_literal(self.path)}, hive_partitioning=false, file_row_number=true)"
 
+    def n_rows(self) -> int:
+        """How many rows the file says that it has."""
+        try:
+            with connection() as engine:
+                [(n_all,)] = engine.execute(f"SELECT count(*) FROM {self.name}").fetchall()
+        except duckdb.Error as error:
+            raise DataError(f"{self.path} cannot be read: {plain(error)}") from None
+        return int(n_all)
+
     def holds_counts(self) -> bool:
         """Whether the file says that it holds distinct rows with their counts (``PatternCounts.save``)."""
+        import duckdb
+
         source = f"parquet_kv_metadata({path_literal(self.path)})"
         marked = f"SELECT count(*) FROM {source} WHERE key::VARCHAR = '{COUNTS_MARK}'"
         try:
@@ -92,6 +111,8 @@ class ParquetFile:
 
     def columns(self) -> tuple[list[str], list[str]]:
         """The names and the types of the columns."""
+        import duckdb
+
         leaves = f"SELECT name FROM parquet_schema({path_literal(self.path)}) WHERE num_children IS NULL"
         try:
             with connection() as engine:
@@ -114,6 +135,8 @@ class Relation:
 
     def batches(self, sql: str, n_rows: int) -> Iterator[list[Row]]:
         """The result of a query, in the order of the relation."""
+        import duckdb
+
         try:
             found = self.relation.query(self.name, sql)
             assert found is not None  # a SELECT always has a result
@@ -162,6 +185,13 @@ class RelationTable:
         single = f"SELECT {cells}, 1 AS n FROM {self._rows()}"
         rows = grouped if self.columns.thresholds is None else single
         return self._read(f"SELECT {self._digits()}, sum(n)::DOUBLE FROM ({rows}) GROUP BY 1", weighted=True)
+
+    def partitions(self, large: int) -> Iterator[Partition] | None:
+        """The rows of a large Parquet file column by column, where PyArrow is installed."""
+        source = self.source
+        if not isinstance(source, ParquetFile) or not has_arrow() or source.n_rows() * len(self.sensors) <= large:
+            return None
+        return partitions_of_parquet(source.path, self.columns)
 
     def _rows(self) -> str:
         """The source with numbers for names, so that no name of a column ever enters a query."""
@@ -251,8 +281,21 @@ class ParquetTable:
         """The distinct rows of a narrow table, grouped by the engine; every row of any other."""
         return self.by_digits.distinct() if self.by_digits.groups_rows else self.chunks()
 
+    def partitions(self, large: int) -> Iterator[Partition] | None:
+        """The rows column by column, if the table has more than ``large`` cells; weights and labels included."""
+        if self.file.n_rows() * len(self.sensors) <= large:
+            return None
+        if has_arrow():
+            return partitions_of_parquet(self.file.path, self.columns)
+        return (Partition.of_cells(cells, weights) for cells, weights, _ in self._pieces())
+
     def chunks(self) -> Iterator[Chunk]:
         """Every row, in order, a few megabytes at a time."""
+        for cells, weights, labels in self._pieces():
+            yield replace(chunk_of_cells(cells.T, weights), labels=labels)
+
+    def _pieces(self) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.float64] | None, tuple[tuple[str, ...], ...]]]:
+        """Columns of cells of some rows at a time, their weights, and the texts of the carried columns."""
         columns, first_row = self.columns, 0
         wanted = [f"c{i}" if self.types[i] == "BOOLEAN" else f"c{i}::DOUBLE" for i in columns.places]
         weight = [] if columns.weight is None else [f"c{columns.weight}::DOUBLE"]
@@ -264,8 +307,8 @@ class ParquetTable:
             if weight:
                 weights = checked_weights(np.ma.filled(arrays[n_sensors].astype(np.float64), np.nan), first_row)
             labels = tuple(tuple(map(str, column)) for column in arrays[n_sensors + len(weight) :])
-            yield replace(chunk_of_cells(cells, weights), labels=labels)
-            first_row += len(cells)
+            yield cells, weights, labels
+            first_row += cells.shape[1]
 
     def _cells(self, arrays: list[NDArray[Any]]) -> NDArray[np.uint8]:
         """0, 1 or missing for every cell of these columns."""
@@ -278,7 +321,7 @@ class ParquetTable:
                 cells[place][np.ma.getmaskarray(values)] = MISSING
         if cells.max(initial=0) == STRANGE:
             raise self.by_digits.strange()
-        return cells.T
+        return cells
 
 
 CALENDAR = re.compile(r"DATE|TIME|TIMESTAMP(_S|_MS|_NS)?( WITH TIME ZONE)?")

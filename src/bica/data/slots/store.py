@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.readers.engine import QUIET, Row, ctrl_c_passing, plain, text_literal
-from bica.errors import DataError, SettingError
+from bica.errors import DataError, OutputError, SettingError
 from bica.output import temporary_folder
 from bica.text import brief
 
@@ -281,7 +281,11 @@ def event_store(zone: str = "UTC") -> Iterator[EventStore]:
             "memory_limit": MEMORY,
             "autoinstall_known_extensions": False,
         }
-        with duckdb.connect(str(folder / "events.db"), config=settings) as engine:
+        try:
+            engine = duckdb.connect(str(folder / "events.db"), config=settings)
+        except duckdb.Error as error:
+            raise OutputError(f"{folder.parent} cannot hold the events for a while: {plain(error)}") from None
+        with engine:
             engine.execute(QUIET)
             set_zone(engine, zone)
             engine.execute("CREATE TABLE events (file INTEGER, moment BIGINT, sensor VARCHAR, channel VARCHAR)")

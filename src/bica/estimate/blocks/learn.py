@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bica.data.pairs import ColumnBits, PairCounts
+from bica.data.patterns import PatternCounts
 from bica.errors import LimitError, SettingError
-from bica.estimate.blocks.learner import BlockLearner, Column, Estimate, Pool
-from bica.estimate.blocks.plan import Links, Plan
+from bica.estimate.blocks.learner import BlockLearner, Column, Estimate, Links, Plan, Pool
 from bica.estimate.blocks.rounds import FlipRate, Round, first_flip_rate, learn_blocks
 from bica.estimate.lattice import LATTICE_SENSORS, lowest_rate
 from bica.estimate.noise import PER_SENSOR, TWO_RATES
@@ -32,10 +31,12 @@ def wide_sources(learner: BlockLearner, now: Round, rng: np.random.Generator, n_
         return any(together <= set(column) for together in learner.forbidden)
 
     settings = RowSettings(forbidden=forbidden if learner.forbidden else None, n_jobs=n_jobs)
-    found = row_rounds(RowTable.of(learner.data), row_pool(learner, now.pool), noise, rng, settings)
-    return Round(
-        _pool_of(found), *_noise_of(found, now, learner), settled=found.converged, interrupted=found.interrupted
-    )
+    rows = learner.data.rows_to_learn_from(rng)
+    try:
+        found = row_rounds(RowTable.of(rows), row_pool(learner, now.pool), noise, rng, settings)
+    except KeyboardInterrupt:  # before there was anything
+        return replace(now, settled=False, interrupted=True)
+    return Round(_pool_of(found), *_noise_of(found, now, rows), settled=found.converged, interrupted=found.interrupted)
 
 
 def row_pool(learner: BlockLearner, pool: Pool) -> RowPool:
@@ -56,12 +57,12 @@ def _pool_of(found: RowFit) -> Pool:
     return Pool({column: Estimate(rate, error) for column, rate, error in sorted(numbers)})
 
 
-def _noise_of(found: RowFit, now: Round, learner: BlockLearner) -> tuple[Noise, FlipRate | None]:
+def _noise_of(found: RowFit, now: Round, rows: PatternCounts) -> tuple[Noise, FlipRate | None]:
     """The noise with the flip rate of the covered cells; its error is that of a share of all cells."""
     if now.flip_rate is None:
         return now.noise, None
     flip_rate = max(found.flip_rate, now.flip_rate.lowest)
-    n_cells = learner.data.n_samples * learner.data.n_sensors
+    n_cells = rows.n_samples * rows.n_sensors
     error = float(np.sqrt(flip_rate * (1.0 - flip_rate) / n_cells))
     return Noise.flips(flip_rate), FlipRate(flip_rate, error, now.flip_rate.lowest)
 
@@ -87,11 +88,10 @@ class WideTask:
         data = table.data
         place = {name: i for i, name in enumerate(data.sensors)}
         known, fixed = _known_pool(settings, place)
-        links = Links.of(PairCounts.of(data)).joined(known.sources)
+        links = Links.of(data.pair_counts()).joined(known.sources)
         forbidden = tuple(frozenset(place[name] for name in names) for names in table.forbidden)
         cost = cost_by_size(data.n_sensors, data.n_samples, data.n_sensors)
-        columns = ColumnBits.of(data)
-        return cls(table, BlockLearner(data, columns, links, links.sets(), forbidden, known, fixed, cost), settings)
+        return cls(table, BlockLearner(data, links, links.sets(), forbidden, known, fixed, cost), settings)
 
     def learn(self, rng: np.random.Generator) -> Round:
         """What blocks find and, where they leave sets open, rows, and then the blocks again beside the wide sources.
@@ -107,13 +107,13 @@ class WideTask:
         if now.interrupted or not plan.open_sets:
             return now
         beside = wide_sources(self.learner, now, rng, self.n_jobs)
-        if beside.interrupted:
+        if beside.interrupted or self.table.data.n_sensors <= LATTICE_SENSORS:  # the lattice has the last word
             return beside
         again = self._blocks(replace(beside, flip_rate=None))  # most rows are explained by now: their noise counts
         return replace(again, flip_rate=beside.flip_rate, settled=again.settled and beside.settled)
 
     def _blocks(self, start: Round) -> Round:
-        return learn_blocks(self.learner, start, self.n_jobs)
+        return learn_blocks(self.learner, start, self.n_jobs, to_the_end=self.table.data.n_sensors > LATTICE_SENSORS)
 
     @property
     def n_jobs(self) -> int:

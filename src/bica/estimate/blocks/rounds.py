@@ -11,9 +11,19 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.patterns import PatternCounts
-from bica.estimate.blocks.learner import BlockLearner, Column, Estimate, LearnedBlock, Pool
-from bica.estimate.blocks.plan import LARGEST, WHOLE, Block, Links, Plan
+from bica.data.observations import Observations
+from bica.estimate.blocks.learner import (
+    LARGEST,
+    WHOLE,
+    Block,
+    BlockLearner,
+    Column,
+    Estimate,
+    LearnedBlock,
+    Links,
+    Plan,
+    Pool,
+)
 from bica.estimate.lattice import HIGHEST, Cells, NoiseShape, Surface
 from bica.estimate.score import Scale, cost_by_size
 from bica.estimate.search import BY_SLOPE, SearchTask, SourceSearch, Start
@@ -25,9 +35,10 @@ N_BLOCKS = 4  # that suggest a first flip rate
 SENSORS = 8  # in such a block; fewer reveal little about the noise
 
 
-def first_flip_rate(data: PatternCounts, links: Links, lowest: float) -> float:
+def first_flip_rate(data: Observations, links: Links, lowest: float) -> float:
     """The median of the flip rates of a few blocks, weighted by their precision."""
     blocks = pilot_blocks(links)
+    data.fetch(blocks)
     guesses = np.array([_guess(data, sensors, lowest) for sensors in tracked(blocks, "noise", len(blocks))])
     order = np.argsort(guesses[:, 0])
     share = np.cumsum(guesses[order, 1])
@@ -57,10 +68,10 @@ def pilot_blocks(links: Links) -> list[NDArray[np.int64]]:
     return blocks or [np.array(block, np.int64)]
 
 
-def _guess(data: PatternCounts, sensors: NDArray[np.int64], lowest: float) -> tuple[float, float]:
+def _guess(data: Observations, sensors: NDArray[np.int64], lowest: float) -> tuple[float, float]:
     """The flip rate of one block, and its precision: the inverse of its variance."""
     shape = NoiseShape.shared_flips(sensors.size, lowest)
-    surface = Surface(Cells.of(data.project(sensors.tolist())), shape)
+    surface = Surface(Cells.of(data.counts_of(sensors)), shape)
     no_sets, nothing = np.empty(0, np.int64), np.empty(0)
     start = Start(no_sets, nothing, nothing.astype(bool), np.array([FIRST_FLIP_RATE]))
     cost = cost_by_size(data.n_sensors, data.n_samples, sensors.size)
@@ -99,15 +110,19 @@ class Round:
     interrupted: bool = False
 
 
-def learn_blocks(learner: BlockLearner, start: Round, n_jobs: int) -> Round:
-    """The last of several rounds, in which sources and flip rate settle; Ctrl-C keeps the last complete round."""
+def learn_blocks(learner: BlockLearner, start: Round, n_jobs: int, *, to_the_end: bool = True) -> Round:
+    """The last of several rounds, in which sources and flip rate settle; Ctrl-C keeps the last complete round.
+
+    Unless it goes to the end, it stops as soon as blocks contradict each other: others will settle it.
+    """
     now = start
     for _ in range(MOST_ROUNDS):
         try:
-            now = next_round(learner, now, n_jobs, first=not now.pool.sources)
+            first = not now.pool.sources
+            now = next_round(learner, now, n_jobs, first=first)
         except KeyboardInterrupt:
             return replace(now, settled=False, interrupted=True)
-        if now.settled:
+        if now.settled or not (to_the_end or first or now.unanimous):
             break
     return now
 
@@ -121,6 +136,7 @@ def next_round(learner: BlockLearner, now: Round, n_jobs: int, *, first: bool) -
     plan = Plan.of(learner.links)
     noise = now.noise.at_least(LEAST_FIRST_FLIP_RATE) if first else now.noise
     blocks = [*plan.blocks, *(() if first else lone_blocks(plan.crowded, now.pool))]
+    learner.data.fetch([block.sensors for block in blocks])
     learn = partial(learner.learn, noise=noise, start=now.pool, search=not now.steady)
     learned = list(tracked(in_threads(learn, blocks, n_jobs), "blocks", len(blocks)))
     pool = Pool(dict(sorted(({**elected(learned).sources, **undecided(now.pool, blocks)}).items())))

@@ -40,7 +40,7 @@ def with_families(table: Varying, found: LossyFit) -> LossyFit:
     if owner.size == np.unique(owner).size:
         return found
     pieces = _point_of(found)
-    surface = LossySurface(Cells.of(table.data))
+    surface = LossySurface(Cells.of(table.data.counts()))
     joined, notes = owner.copy(), []
     for group in np.unique(owner)[np.bincount(owner) > 1]:
         note = _compared(surface, pieces, owner == group, table.data.sensors)

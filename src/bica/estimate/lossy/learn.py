@@ -48,7 +48,7 @@ def learn_lossy(table: Varying, settings: Settings) -> LossyFit:
 
 def lossy_task(table: Varying, settings: Settings) -> LossyTask:
     """The likelihood, the costs, the known sources and what is forbidden."""
-    cells = Cells.of(table.data)
+    cells = Cells.of(table.data.counts())
     cost = lossy_cost(cells.n_sensors, cells.n_samples)
     return LossyTask(LossySurface(cells), cost, _known_sources(table), table.forbidden_sets)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bica.estimate.lossy.surface import LossyPoint, LossySurface, Matrix, Vector
 from bica.kernels.lattice.lossy import NEARLY_NONE
+from bica.progress import go_on
 
 BETTER = 1e-3  # nats: a smaller rise of the score counts as none
 
@@ -54,6 +55,7 @@ class LossyTask:
 
     def refit(self, start: LossyPoint, bar: float = -np.inf) -> LossyPoint:
         """The best numbers, given up where the score cannot reach ``bar``."""
+        go_on()
         return self.surface.refit(start, needed=bar + self.cost_of(start))
 
     def obeying(self, point: LossyPoint) -> LossyPoint:

@@ -25,8 +25,8 @@ from bica.estimate.rows.lossy_state import (
 )
 from bica.estimate.rows.pool import Numbers, RowTable, ranges
 from bica.estimate.settings import Settings, Varying
-from bica.kernels.rows.lists import Lists
-from bica.kernels.rows.lossy_scores import source_information
+from bica.kernels.rows.gains import Lists
+from bica.kernels.rows.lossy import source_information
 from bica.model.noise import Noise
 from bica.progress import in_threads, n_threads, report
 
@@ -197,7 +197,7 @@ def learn_lossy_rows(table: Varying, settings: Settings, rng: np.random.Generato
     _check(settings)
     place = {name: i for i, name in enumerate(table.data.sensors)}
     forbidden = tuple(np.array(sorted({place[name] for name in names})) for names in table.forbidden)
-    rounds = LossyRounds(RowTable.of(table.data), forbidden, n_threads(settings.n_jobs), rng)
+    rounds = LossyRounds(RowTable.of(table.data.rows_to_learn_from(rng)), forbidden, n_threads(settings.n_jobs), rng)
     try:
         state = canonical(rounds.run(settings.min_probability or 0.0))
         errors = errors_of(state, rng)

@@ -15,11 +15,22 @@ from scipy.sparse import csr_array
 
 from bica.estimate.rows.lossy_state import FEW_ON, FEW_ONES, LossyState, LossyTable, Placed
 from bica.estimate.rows.pool import Numbers, ranges
-from bica.kernels.rows.lists import Lists
+from bica.kernels.rows.gains import Lists
 from bica.kernels.rows.lossy import TRIAL_FAIL
-from bica.kernels.rows.lossy_local import MOST_FREQUENT, RAREST, Local, fit_one, fit_two, local_rows, put_in, take_out
-from bica.kernels.rows.lossy_seeds import count_absent, left_together, profile_of
-from bica.progress import in_threads
+from bica.kernels.rows.lossy_local import (
+    MOST_FREQUENT,
+    RAREST,
+    Local,
+    count_absent,
+    fit_one,
+    fit_two,
+    left_together,
+    local_rows,
+    profile_of,
+    put_in,
+    take_out,
+)
+from bica.progress import go_on, in_threads, tracked
 
 Places = NDArray[np.int64]
 PRIOR_COUNT = 0.25  # keeps the spread of a small count above 0
@@ -107,6 +118,7 @@ def births(state: LossyState, *, first: bool) -> LossyState:
     surprise, steps = (FIRST_SURPRISE, FIRST_STEPS) if first else (SURPRISE, LATER_STEPS)
     found: list[Placed] = []
     for i, k, expected in _seeds(state, surprise):
+        go_on()
         start = _seed_guess(bench, i, k, expected, surprise)
         guess = None if start is None else _grown(bench, start, steps)
         if guess is None:
@@ -191,7 +203,7 @@ def splits(state: LossyState) -> LossyState:
     """With sources split in two where their edges depend on each other: given that a source is on, they should not."""
     bench, rows_of = Bench(state), state.rows_of()
     changed, new = {}, []
-    for source in range(state.size):
+    for source in tracked(range(state.size), "splitting sources", state.size):
         pair = _split(bench, source, rows_of)
         if pair:
             changed[source] = pair[0]
@@ -276,7 +288,8 @@ def merges(state: LossyState) -> LossyState:
     bench, rows_of = Bench(state), state.rows_of()
     changed: dict[int, Placed] = {}
     gone: list[int] = []
-    for pair in _suspicious_pairs(state):
+    pairs = _suspicious_pairs(state)
+    for pair in tracked(pairs, "merging sources, pairs", len(pairs)):
         if not {pair.a, pair.b} & {*changed, *gone}:
             placed = _regrouped(bench, pair, rows_of)
             if placed:

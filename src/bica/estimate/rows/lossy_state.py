@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.estimate.rows.pool import Numbers, RowTable, joined, ranges
-from bica.kernels.rows.lists import Lists, turned
+from bica.kernels.rows.gains import Lists, turned
 from bica.kernels.rows.lossy import (
     TRIAL_FAIL,
     Edges,
@@ -19,7 +19,7 @@ from bica.kernels.rows.lossy import (
     sweep_lossy,
 )
 from bica.kernels.rows.lossy_local import MOST_FREQUENT, MOST_REACH, RAREST
-from bica.progress import in_threads
+from bica.progress import go_on, in_threads
 
 ROWS_PER_PART, SOURCES_PER_PART = 2048, 16  # work for one thread at a time
 LEAST_LEAK, MOST_LEAK = 1e-4, 0.9
@@ -297,6 +297,7 @@ def sweeps(
         return state
     counts = None
     for _ in range(n_sweeps):
+        go_on()
         state, sweep = swept(state, np.uint64(rng.integers(2**63)))
         new, opened = counted(state, sweep)
         counts = new if counts is None else counts.plus(new, remembered)
@@ -329,5 +330,6 @@ def maximised(state: LossyState, counts: EdgeCounts, most_reach: float) -> Lossy
 def burnt_in(state: LossyState, n_sweeps: int, rng: np.random.Generator) -> LossyState:
     """The state after sweeps that leave the numbers alone: a cold activity would spoil them."""
     for _ in range(n_sweeps):
+        go_on()
         state, _ = swept(state, np.uint64(rng.integers(2**63)))
     return state

@@ -12,8 +12,7 @@ from scipy.special import gammaln
 
 from bica.data.patterns import PatternCounts
 from bica.kernels.bits import Words, all_observed
-from bica.kernels.rows.gains import RowCells, Sources
-from bica.kernels.rows.lists import Lists, list_bits, taken, turned
+from bica.kernels.rows.gains import Lists, RowCells, Sources, list_bits, taken, turned
 
 ROWS_PER_PART = 1024  # work for one thread at a time
 

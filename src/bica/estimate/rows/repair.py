@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from bica.estimate.rows.explained import HALF, Explained, decode
 from bica.estimate.rows.pool import MOST_FREQUENT, RAREST, Column, Cost, Forbidden, Numbers, RowPool, as_columns, ranges
 from bica.kernels.rows.decoding import Activity
-from bica.kernels.rows.gains import Sources
-from bica.kernels.rows.lists import Lists, taken
+from bica.kernels.rows.gains import Lists, Sources, taken
 from bica.kernels.rows.votes import count_overlaps, count_together
-from bica.progress import in_threads
+from bica.progress import in_threads, tracked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +87,7 @@ def _trials(state: Explained, doubtful: NDArray[np.int64]) -> list[RowTrial]:
     def drop(source: int) -> RowTrial:
         return try_rows(state, without(sources, [source]), _of(rows_of, source), warm=True)
 
-    return list(in_threads(drop, doubtful.tolist(), state.n_jobs))
+    return list(tracked(in_threads(drop, doubtful.tolist(), state.n_jobs), "sources in doubt", doubtful.size))
 
 
 def _of(lists: Lists, k: int) -> NDArray[np.int64]:
@@ -216,7 +215,8 @@ def _gains(state: Explained, cost: Cost, repairs: list[Repair], unions: list[Col
                 return float(estimate + saved)
         return float(try_rows(state, sources, rows).gained + saved)
 
-    return np.array(list(in_threads(gain, range(len(repairs)), state.n_jobs)), float)
+    gains = tracked(in_threads(gain, range(len(repairs)), state.n_jobs), "joining sources, pairs", len(repairs))
+    return np.array(list(gains), float)
 
 
 def _costs(state: Explained, pool: RowPool, cost: Cost) -> Numbers:

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.errors import SettingError
-from bica.estimate.rows.births import births, has_few_rows
-from bica.estimate.rows.explained import HALF, CellWeights, Explained, decode, unexplained
+from bica.estimate.rows.explained import HALF, CellWeights, Explained, births, decode, has_few_rows, unexplained
 from bica.estimate.rows.pool import (
     Column,
     Cost,
@@ -28,10 +27,8 @@ from bica.estimate.rows.pool import (
     two_part_code,
 )
 from bica.estimate.rows.repair import pruned, repaired
-from bica.kernels.rows.decoding import Activity
-from bica.kernels.rows.gains import Sources
-from bica.kernels.rows.lists import Lists
-from bica.kernels.rows.sampling import Sweep, sweep_rows
+from bica.kernels.rows.decoding import Activity, Sweep, sweep_rows
+from bica.kernels.rows.gains import Lists, Sources
 from bica.kernels.rows.votes import vote_columns
 from bica.model.noise import Noise
 from bica.progress import in_threads, report, tracked

@@ -26,6 +26,7 @@ from bica.kernels.rows.ratios import best_gains, ratios, wrong_cells
 from bica.kernels.rows.states import Errors, Limits, StateRows, States, StateSources, hidden_states
 from bica.model.fit import Fit
 from bica.model.noise import Noise
+from bica.progress import go_on
 
 Sets = NDArray[np.int64]
 Vector = NDArray[np.float64]
@@ -101,8 +102,8 @@ class RowPoint:
 class RowSurface:
     """The log-likelihood of counted rows over all OR mixtures of up to 64 sensors."""
 
-    pace: ClassVar[Pace] = Pace(tolerance=0.05, fresh=1, tries=4)  # lists make the likelihood a bit rough
-    last_pace: ClassVar[Pace] = Pace(tolerance=1e-3, fresh=1, tries=4)
+    pace: ClassVar[Pace] = Pace(tolerance=0.05, tries=4)  # lists make the likelihood a bit rough
+    last_pace: ClassVar[Pace] = Pace(tolerance=1e-3, tries=4)
 
     def __init__(self, cells: StateCells, noise: NoiseShape, limits: Limits = QUICK) -> None:
         self.cells = cells
@@ -158,6 +159,7 @@ class RowSurface:
         gain, probability = np.empty(candidates.size), np.empty(candidates.size)
         self.work += candidates.size * (LOOKING * point.states.starts[-1] + CLIMBING * self.cells.weights.size)
         for part in _parts(candidates.size):
+            go_on()
             ratio = np.empty((candidates[part].size, self.cells.weights.size))
             ratios(candidates[part].view(np.uint64), self.cells.rows, point.states, point.errors, ratio)
             best_gains(ratio, self.cells.weights, gain[part], probability[part])
@@ -187,7 +189,9 @@ MOST_CUT = 0.05  # share of the rows with too many states: without more of them 
 LEAST_FLIPS = 1e-4  # a flip rate to begin with: rows that no present source explains cost too many states with less
 
 
-def fit_on_rows(table: Varying, settings: Settings, start: Start, *, briefly: bool = False) -> Fit | None:
+def fit_on_rows(
+    table: Varying, settings: Settings, start: Start, *, briefly: bool = False, most_states: float = np.inf
+) -> Fit | None:
     """Search from ``start`` on; None if the rows have too many hidden states, or if a brief search finds no end.
 
     ``start.noise`` is one flip rate, or empty where the noise is known. Ctrl-C keeps the best so far.
@@ -196,7 +200,7 @@ def fit_on_rows(table: Varying, settings: Settings, start: Start, *, briefly: bo
         settings = replace(settings, noise="estimate")
     start = replace(start, noise=np.maximum(start.noise, LEAST_FLIPS))
     shape, most_work = first_shape(table, settings), BRIEF_WORK if briefly else MOST_WORK
-    task = row_task(table, settings, start, shape, QUICK, most_work)
+    task = row_task(table, settings, start, shape, QUICK, most_work, most_states)
     if task is None:
         return None
     search = first = task.search(start)
@@ -234,13 +238,21 @@ def first_shape(table: Varying, settings: Settings) -> NoiseShape:
 
 
 def row_task(
-    table: Varying, settings: Settings, start: Start, shape: NoiseShape, limits: Limits, most_work: float = MOST_WORK
+    table: Varying,
+    settings: Settings,
+    start: Start,
+    shape: NoiseShape,
+    limits: Limits,
+    most_work: float = MOST_WORK,
+    most_states: float = np.inf,
 ) -> WholeTask | None:
-    """A task on all rows but a few that have too many states; None if they are not few."""
-    every = StateCells.of(table.data)
+    """A task on all rows but a few that have too many states; None if they are not few, or all have too many."""
+    every = StateCells.of(table.data.counts())
     states = RowSurface(every, shape, limits).at(start.sources, start.rate, start.noise).states
     cells = every.without(states.cut)
     if not states.chance.all() or cells.n_samples < (1 - MOST_CUT) * every.n_samples:
+        return None
+    if states.starts[-1] > most_states:
         return None
 
     surface = partial(RowSurface, cells, limits=limits)

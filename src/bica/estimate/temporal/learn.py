@@ -18,7 +18,7 @@ from bica.estimate.temporal.state import MOST, NEVER_ZERO, ChainedSources, Tempo
 from bica.kernels.bits import Words
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture, in_order
-from bica.progress import in_threads, report
+from bica.progress import in_threads, report, tracked
 
 Column = NDArray[np.bool_]
 
@@ -105,7 +105,9 @@ class TimeSearch:
         """Drop the source that gains least, as long as it does not pay; return whether any was dropped."""
         dropped = False
         while self.state.sources.n_sources:
-            gains = list(in_threads(self._gain_of_present, range(self.state.sources.n_sources), self._n_jobs))
+            n_sources = self.state.sources.n_sources
+            tried = in_threads(self._gain_of_present, range(n_sources), self._n_jobs)
+            gains = list(tracked(tried, "sources in time, each left out", n_sources))
             worst = int(np.argmin(gains))
             if gains[worst] > 0:
                 break
@@ -143,7 +145,8 @@ class TimeSearch:
             for column in candidates(self.state.sources.mixing)
             if column.tobytes() not in self._refused and self._bounds.allows(column)
         ]
-        glances = list(in_threads(self._glance, columns, self._n_jobs))
+        tried = in_threads(self._glance, columns, self._n_jobs)
+        glances = list(tracked(tried, "sources in time, candidates", len(columns)))
         best = [k for k in np.argsort(-np.array(glances), kind="stable")[:PROMISING] if glances[k] > -MARGIN]
         found = list(in_threads(self._look, [columns[k] for k in best], self._n_jobs))
         taken = np.zeros(len(self.state.sources.mixing), bool)

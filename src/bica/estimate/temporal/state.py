@@ -12,6 +12,7 @@ from bica.invert.groups import Group, penalties
 from bica.invert.temporal.chains import STRETCH, ChainBlock, Chains
 from bica.invert.temporal.decode import Course
 from bica.model.noise import Noise
+from bica.progress import go_on
 
 LEAST_START, LEAST_STOP, MOST = 1e-6, 1e-4, 0.999  # probabilities to start and to stop: no course is impossible
 TINY = 1e-300  # moves: a source that never moved divides nothing by 0
@@ -129,6 +130,7 @@ class TemporalState:
     def settle(self) -> None:
         """Improve in turn the course, the probabilities and stays of the sources, and the noise."""
         for _ in range(ROUNDS):
+            go_on()
             course = self._course()
             course.improve(self.sources.chains)
             self.activity = course.activity

@@ -60,6 +60,19 @@ class Puzzle(NamedTuple):
 
 
 @compiled
+def empty_puzzle(n_sensors: int, n_sources: int) -> Puzzle:
+    """Room for a row."""
+    return Puzzle(
+        np.empty(n_sensors),
+        np.empty(n_sources, np.int8),
+        np.empty(n_sensors, np.int64),
+        np.empty(n_sensors, np.int64),
+        np.empty(n_sources, np.int64),
+        np.empty(1, np.int64),
+    )
+
+
+@compiled
 def decide(network: Network, puzzle: Puzzle, source: int, state: int) -> None:
     """Switch an open source on or off for good."""
     puzzle.state[source] = state
@@ -132,47 +145,64 @@ def _reaches(network: Network, source: int, sensor: int) -> bool:
 
 
 @compiled
-def _is_dominated(network: Network, puzzle: Puzzle, source: int, other: int) -> bool:
+def _is_dominated(network: Network, puzzle: Puzzle, source: int, other: int, is_reached: NDArray[np.bool_]) -> bool:
     """Whether ``other`` may take the place of ``source`` in every solution without loss, ties included.
 
     The exchange saves the cost of ``source``; it loses the worth of sensors that only ``source`` reaches, and adds the
     cost of ``other`` and the harm at sensors that only ``other`` reaches. Where both are on already, switching
-    ``source`` off must not lose either.
+    ``source`` off must not lose either. ``is_reached`` marks the sensors of ``source``; the harm is summed up first,
+    since it rules out nearly every pair.
     """
-    lost, added = 0.0, network.source_cost[other]
-    for k in range(network.first_sensor[source], network.first_sensor[source + 1]):
-        sensor = network.sensors[k]
-        if _matters(puzzle, sensor) and puzzle.worth[sensor] > 0 and not _reaches(network, other, sensor):
-            lost += puzzle.worth[sensor]
+    saved, lost, added = network.source_cost[source], 0.0, network.source_cost[other]
     for k in range(network.first_sensor[other], network.first_sensor[other + 1]):
         sensor = network.sensors[k]
-        if _matters(puzzle, sensor) and puzzle.worth[sensor] < 0 and not _reaches(network, source, sensor):
+        if not is_reached[sensor] and puzzle.worth[sensor] < 0 and _matters(puzzle, sensor):
             added -= puzzle.worth[sensor]
-    saved = network.source_cost[source]
-    if lost > saved:  # with both on, dropping the source would not pay
-        return False
+            if added > saved:
+                return False
+    for k in range(network.first_sensor[source], network.first_sensor[source + 1]):
+        sensor = network.sensors[k]
+        if puzzle.worth[sensor] > 0 and _matters(puzzle, sensor) and not _reaches(network, other, sensor):
+            lost += puzzle.worth[sensor]
+            if lost > saved:  # with both on, dropping the source would not pay
+                return False
     return bool(lost + added < saved - 2 * TIE or (other < source and lost + added <= saved))
+
+
+@compiled
+def _mark(network: Network, source: int, is_reached: NDArray[np.bool_], mark: bool) -> None:
+    for k in range(network.first_sensor[source], network.first_sensor[source + 1]):
+        is_reached[network.sensors[k]] = mark
+
+
+@compiled
+def _is_replaceable(network: Network, puzzle: Puzzle, source: int, is_reached: NDArray[np.bool_]) -> bool:
+    """Whether an open source that shares a sensor which shows 1 can take the place of this one."""
+    for k in range(network.first_sensor[source], network.first_sensor[source + 1]):
+        sensor = network.sensors[k]
+        if _matters(puzzle, sensor) and puzzle.worth[sensor] > 0:
+            for r in range(network.first_source[sensor], network.first_source[sensor + 1]):
+                other = network.sources[r]
+                if (
+                    other != source
+                    and puzzle.state[other] == OPEN
+                    and _is_dominated(network, puzzle, source, other, is_reached)
+                ):
+                    return True
+    return False
 
 
 @compiled
 def drop_dominated(network: Network, puzzle: Puzzle, members: Places) -> bool:
     """Switch off open members that another open source can replace; return whether there were any."""
     before = puzzle.length[0]
+    is_reached = np.zeros(puzzle.worth.size, np.bool_)
     for source in members:
-        for k in range(network.first_sensor[source], network.first_sensor[source + 1]):
-            if puzzle.state[source] != OPEN:
-                break
-            sensor = network.sensors[k]
-            if _matters(puzzle, sensor) and puzzle.worth[sensor] > 0:
-                for r in range(network.first_source[sensor], network.first_source[sensor + 1]):
-                    other = network.sources[r]
-                    if (
-                        other != source
-                        and puzzle.state[other] == OPEN
-                        and _is_dominated(network, puzzle, source, other)
-                    ):
-                        decide(network, puzzle, source, OFF)
-                        break
+        if puzzle.state[source] == OPEN:
+            _mark(network, source, is_reached, True)
+            if _is_replaceable(network, puzzle, source, is_reached):
+                decide(network, puzzle, source, OFF)
+            _mark(network, source, is_reached, False)
     return bool(puzzle.length[0] > before)
 
 

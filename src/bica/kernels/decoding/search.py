@@ -41,11 +41,15 @@ from bica.kernels.decoding.puzzle import (
     connected,
     decide,
     drop_dominated,
+    empty_puzzle,
     settle,
     undo,
 )
 from bica.kernels.decoding.table import TIE
 
+EDGES_PER_PART = 200_000  # that a search may look at, a millisecond or two; hard parts need the bounds of relaxation.py
+FEWEST_NODES = 30  # of the search in a part, however large it is
+MOST_COMPARED = 128  # open sources up to which each is compared with all its neighbours
 WORTH_OF_REQUIRED = 1e3  # nats, in place of infinity where branches are ranked: no noise rate gives a worth this large
 
 
@@ -65,6 +69,20 @@ class Tree(NamedTuple):
     bound: Costs  # (n_sources,), a lower bound of both sides of the branch
     is_off: NDArray[np.bool_]  # (n_sources,), whether the search is on the second side, where the source is off
     state: NDArray[np.int8]  # (n_sources,), ON and OFF in the best solution
+
+
+@compiled
+def empty_tree(n_sources: int) -> Tree:
+    """Room for a search; no solution is known."""
+    tree = Tree(
+        np.empty(n_sources, np.int64),
+        np.empty(n_sources, np.int64),
+        np.empty(n_sources),
+        np.empty(n_sources, np.bool_),
+        np.empty(n_sources, np.int8),
+    )
+    tree.state[:] = OFF
+    return tree
 
 
 @compiled
@@ -209,7 +227,33 @@ def _next_branch(network: Network, puzzle: Puzzle, members: Places) -> int:
 
 
 @compiled
-def _unexplored(tree: Tree, depth: int) -> float:
+def dive(network: Network, puzzle: Puzzle, members: Places, cells: Places, state: NDArray[np.int8]) -> float:
+    """The cost of a good choice of the open members: the one that gains most is switched on until none is open.
+
+    It is relative to all sensors of the part quiet, and finite unless no choice is. The choice goes into ``state``.
+    """
+    root = puzzle.length[0]
+    source = _next_branch(network, puzzle, members)
+    while source >= 0:
+        decide(network, puzzle, source, ON)
+        settle(network, puzzle, members)
+        source = _next_branch(network, puzzle, members)
+    cost = 0.0
+    for source in members:
+        state[source] = puzzle.state[source]
+        if puzzle.state[source] == ON:
+            cost += network.source_cost[source]
+    for sensor in cells:
+        if puzzle.worth[sensor] < np.inf:
+            cost -= puzzle.worth[sensor] if puzzle.n_on[sensor] > 0 else 0.0
+        elif puzzle.n_on[sensor] == 0:
+            cost = np.inf
+    undo(network, puzzle, root)
+    return cost
+
+
+@compiled
+def unexplored(tree: Tree, depth: int) -> float:
     """A lower bound of all solutions in the branches that the search has not finished."""
     below: float = tree.bound[depth - 1]
     for k in range(depth):
@@ -257,11 +301,11 @@ def _solve_part(
         tree.is_off[depth - 1] = True
         decide(network, puzzle, tree.source[depth - 1], OFF)
     undo(network, puzzle, root)
-    return best, min(best, _unexplored(tree, depth))
+    return best, min(best, unexplored(tree, depth))
 
 
 @compiled
-def _start_row(puzzle: Puzzle, network: Network, penalty: NDArray[np.float64], cells: NDArray[np.uint8]) -> None:
+def start_row(puzzle: Puzzle, network: Network, penalty: NDArray[np.float64], cells: NDArray[np.uint8]) -> None:
     """Start the puzzle of a row: every source is open."""
     puzzle.state[:] = OPEN
     puzzle.n_on[:] = 0
@@ -273,7 +317,7 @@ def _start_row(puzzle: Puzzle, network: Network, penalty: NDArray[np.float64], c
 
 
 @compiled
-def _row_cost(network: Network, puzzle: Puzzle, penalty: NDArray[np.float64], cells: NDArray[np.uint8]) -> float:
+def cost_of_row(network: Network, puzzle: Puzzle, penalty: NDArray[np.float64], cells: NDArray[np.uint8]) -> float:
     """The cost of the decided row, penalties of all cells included."""
     cost = 0.0
     for source in range(puzzle.state.size):
@@ -296,11 +340,17 @@ def _sort(items: Places, keys: Places) -> None:
 
 
 @compiled
-def _cells_of(network: Network, puzzle: Puzzle, members: Places, is_listed: NDArray[np.bool_]) -> Places:
-    """The sensors that the open members can still change, those with the fewest open sources first."""
-    n_edges = 0
+def _n_edges(network: Network, members: Places) -> int:
+    count = 0
     for source in members:
-        n_edges += network.first_sensor[source + 1] - network.first_sensor[source]
+        count += network.first_sensor[source + 1] - network.first_sensor[source]
+    return count
+
+
+@compiled
+def cells_of(network: Network, puzzle: Puzzle, members: Places, is_listed: NDArray[np.bool_]) -> Places:
+    """The sensors that the open members can still change, those with the fewest open sources first."""
+    n_edges = _n_edges(network, members)
     found, keys = np.empty(n_edges, np.int64), np.empty(n_edges, np.int64)
     count = 0
     for source in members:
@@ -316,7 +366,7 @@ def _cells_of(network: Network, puzzle: Puzzle, members: Places, is_listed: NDAr
 
 
 @compiled
-def _is_impossible(puzzle: Puzzle) -> bool:
+def is_impossible(puzzle: Puzzle) -> bool:
     """Whether some sensor must be on although no active or open source reaches it."""
     for sensor in range(puzzle.worth.size):
         if puzzle.worth[sensor] == np.inf and puzzle.n_on[sensor] == 0 and puzzle.n_open[sensor] == 0:
@@ -331,14 +381,23 @@ def _solve_row(network: Network, puzzle: Puzzle, dual: Dual, tree: Tree, n_nodes
     for source in range(all_sources.size):
         all_sources[source] = source
     settle(network, puzzle, all_sources)
-    while drop_dominated(network, puzzle, all_sources):
+    is_member, is_listed = np.empty(puzzle.state.size, np.bool_), np.empty(puzzle.worth.size, np.bool_)
+    is_member[:], is_listed[:] = False, False
+    cells = cells_of(network, puzzle, all_sources, is_listed)
+    best = dive(network, puzzle, all_sources, cells, tree.state)
+    _, below = _bounds(network, puzzle, dual, all_sources, cells)
+    _close_hopeless(network, puzzle, dual, all_sources, best + TIE - below)
+    is_listed[:] = False
+    settle(network, puzzle, all_sources)
+    n_open = 0
+    for source in range(all_sources.size):
+        n_open += puzzle.state[source] == OPEN
+    while n_open <= MOST_COMPARED and drop_dominated(network, puzzle, all_sources):
         settle(network, puzzle, all_sources)
-    if _is_impossible(puzzle):
+    if is_impossible(puzzle):
         return 0.0
     gap = 0.0
     members = np.empty(puzzle.state.size, np.int64)
-    is_member, is_listed = np.empty(puzzle.state.size, np.bool_), np.empty(puzzle.worth.size, np.bool_)
-    is_member[:], is_listed[:] = False, False
     for source in range(puzzle.state.size):
         if puzzle.state[source] == OPEN and not is_member[source]:
             part = members[: connected(network, puzzle, source, members, is_member)]
@@ -346,14 +405,28 @@ def _solve_row(network: Network, puzzle: Puzzle, dual: Dual, tree: Tree, n_nodes
             for k in range(part.size):
                 keys[k] = part[k]
             _sort(part, keys)
-            cells = _cells_of(network, puzzle, part, is_listed)
-            best, below = _solve_part(network, puzzle, dual, tree, part, cells, n_nodes)
+            cells = cells_of(network, puzzle, part, is_listed)
+            affordable = min(n_nodes, max(FEWEST_NODES, EDGES_PER_PART // _n_edges(network, part)))
+            best, below = _solve_part(network, puzzle, dual, tree, part, cells, affordable)
             if best == np.inf:
                 return 0.0 if below == np.inf else np.inf
             gap += best - below
             for k in range(part.size):
                 decide(network, puzzle, part[k], int(tree.state[part[k]]))
     return gap
+
+
+@compiled
+def write_active(network: Network, puzzle: Puzzle, active: Words) -> None:
+    """Set the bits of the active sources in the words of a row; open sources are switched off.
+
+    A source is still open where the row is impossible, or was not solved.
+    """
+    for source in range(puzzle.state.size):
+        if puzzle.state[source] == OPEN:
+            decide(network, puzzle, source, OFF)
+        if puzzle.state[source] == ON:
+            active[source // 64] |= np.uint64(1) << np.uint64(source % 64)
 
 
 @compiled
@@ -369,32 +442,13 @@ def search_rows(
     """Find the cheapest activity behind each row of cells, given ``penalty[sensor, cell, state]``.
 
     ``active`` starts as zeros and receives it. The cost is infinite where no activity was found, and proven to be the
-    least where the gap is 0. A part of a row is searched through at most ``n_nodes`` nodes.
+    least where the gap is 0. A part of a row is searched through at most ``n_nodes`` nodes, a large one through fewer.
     """
     n_sources, n_sensors = network.source_cost.size, cells.shape[1]
-    puzzle = Puzzle(
-        np.empty(n_sensors),
-        np.empty(n_sources, np.int8),
-        np.empty(n_sensors, np.int64),
-        np.empty(n_sensors, np.int64),
-        np.empty(n_sources, np.int64),
-        np.empty(1, np.int64),
-    )
+    puzzle, tree = empty_puzzle(n_sensors, n_sources), empty_tree(n_sources)
     dual = Dual(np.empty(n_sources), np.empty(n_sensors), np.empty(n_sources))
-    tree = Tree(
-        np.empty(n_sources, np.int64),
-        np.empty(n_sources, np.int64),
-        np.empty(n_sources),
-        np.empty(n_sources, np.bool_),
-        np.empty(n_sources, np.int8),
-    )
-    tree.state[:] = OFF
     for row in range(cells.shape[0]):
-        _start_row(puzzle, network, penalty, cells[row])
+        start_row(puzzle, network, penalty, cells[row])
         gap[row] = _solve_row(network, puzzle, dual, tree, n_nodes)
-        for source in range(n_sources):
-            if puzzle.state[source] == OPEN:  # given up: the row is impossible, or was not solved
-                decide(network, puzzle, source, OFF)
-            if puzzle.state[source] == ON:
-                active[row, source // 64] |= np.uint64(1) << np.uint64(source % 64)
-        cost[row] = _row_cost(network, puzzle, penalty, cells[row])
+        write_active(network, puzzle, active[row])
+        cost[row] = cost_of_row(network, puzzle, penalty, cells[row])

@@ -18,28 +18,95 @@ The first sources of every list may be known ones: they stay, and those marked a
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bica.kernels.compiled import compiled
-from bica.kernels.lattice.channel import apply_matrices
 from bica.kernels.lattice.likelihood import (
     CellGroups,
     mix_sources,
-    probability_derivatives,
+    noise_derivatives,
     read_cells,
     source_derivatives,
 )
-from bica.kernels.lattice.linear import (
-    Flags,
-    Matrix,
-    Sets,
-    Vector,
-    add_ridge,
-    factored,
-    places_of,
-    solve_factored,
-    square_part,
-)
-from bica.kernels.lattice.subsets import Lattice
+from bica.kernels.lattice.subsets import Lattice, apply_matrices
+
+# Small linear systems: NumPy's own solvers, and its ways to pick parts of arrays, take seconds to compile.
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Sets = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+@compiled
+def factored(matrix: Matrix) -> Sets:
+    """Replace a square matrix by its triangular factors L and U, rows exchanged; return the order of the rows.
+
+    Gauss's elimination; in every column the largest entry left is the pivot.
+    """
+    n = matrix.shape[0]
+    order = np.empty(n, np.int64)
+    for k in range(n):
+        order[k] = k
+    for k in range(n):
+        pivot = k
+        for i in range(k + 1, n):
+            if abs(matrix[i, k]) > abs(matrix[pivot, k]):
+                pivot = i
+        order[k], order[pivot] = order[pivot], order[k]
+        for j in range(n):
+            matrix[k, j], matrix[pivot, j] = matrix[pivot, j], matrix[k, j]
+        for i in range(k + 1, n):
+            matrix[i, k] /= matrix[k, k]
+            for j in range(k + 1, n):
+                matrix[i, j] -= matrix[i, k] * matrix[k, j]
+    return order
+
+
+@compiled
+def solve_factored(matrix: Matrix, order: Sets, right: Vector, solution: Vector) -> None:
+    """Solve the linear system whose matrix was ``factored``."""
+    n = order.size
+    for i in range(n):
+        solution[i] = right[order[i]]
+        for j in range(i):
+            solution[i] -= matrix[i, j] * solution[j]
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            solution[i] -= matrix[i, j] * solution[j]
+        solution[i] /= matrix[i, i]
+
+
+@compiled
+def add_ridge(matrix: Matrix, relative: float, absolute: float) -> None:
+    """Add to the diagonal this share of the trace, and a little more."""
+    ridge = absolute
+    for j in range(matrix.shape[0]):
+        ridge += relative * matrix[j, j]
+    for j in range(matrix.shape[0]):
+        matrix[j, j] += ridge
+
+
+@compiled
+def square_part(matrix: Matrix, places: Sets) -> Matrix:
+    """The rows and columns at these places."""
+    part = np.empty((places.size, places.size))
+    for a in range(places.size):
+        for b in range(places.size):
+            part[a, b] = matrix[places[a], places[b]]
+    return part
+
+
+@compiled
+def places_of(flags: Flags) -> Sets:
+    """Where the flags are set."""
+    places, n = np.empty(flags.size, np.int64), 0
+    for k in range(flags.size):
+        if flags[k]:
+            places[n] = k
+            n += 1
+    return places[:n]
+
 
 HIGHEST_SOURCE_RATE = 14.0  # a probability of 1 - 8e-7
 TOLERANCE = 1e-3  # nats: a step that promises less ends the climb
@@ -58,12 +125,27 @@ class BlockRows(NamedTuple):
     weights: Vector  # (n_cells,)
 
 
+class BlockTables(NamedTuple):
+    """The distributions that sources and noise make."""
+
+    hidden: Lattice  # (2^n_sensors,), of what is there
+    shown: Lattice  # (2^n_sensors,), of what noisy sensors show
+    probability: Vector  # (n_cells,), of every observed cell
+
+
+@compiled
+def empty_tables(n_sensors: int, n_cells: int) -> BlockTables:
+    """Room for the tables."""
+    return BlockTables(np.empty(1 << n_sensors), np.empty(1 << n_sensors), np.empty(n_cells))
+
+
 @compiled
 def cell_probabilities(
-    sources: Sets, source_rate: Vector, rows: BlockRows, matrices: Matrix, hidden: Lattice, probability: Vector
+    sources: Sets, source_rate: Vector, rows: BlockRows, matrices: Matrix, tables: BlockTables
 ) -> float:
-    """The log-likelihood; fills in the distribution of what is there and the probability of every observed cell."""
-    source_probability, shown = np.empty(sources.size), np.empty(hidden.size)
+    """The log-likelihood; fills in the tables."""
+    hidden, shown, probability = tables
+    source_probability = np.empty(sources.size)
     for j in range(sources.size):
         source_probability[j] = -np.expm1(-source_rate[j])
     mix_sources(sources, source_probability, hidden)
@@ -146,14 +228,15 @@ def climb(
 
     Gives up as soon as the log-likelihood ``needed`` seems out of reach.
     """
-    hidden, probability = np.empty(1 << matrices.shape[0]), np.empty(rows.weights.size)
+    tables = empty_tables(matrices.shape[0], rows.weights.size)
+    probability = tables.probability
     derivatives, slope, n_sources = np.empty((sources.size, probability.size)), np.empty(sources.size), sources.size
     information, source_rate = np.empty((n_sources, n_sources)), np.empty(n_sources)
     for j in range(n_sources):
         source_rate[j] = start[j]
-    height = cell_probabilities(sources, source_rate, rows, matrices, hidden, probability)
+    height = cell_probabilities(sources, source_rate, rows, matrices, tables)
     for _ in range(MOST_STEPS):
-        source_derivatives(hidden, sources, matrices, rows.groups, derivatives)
+        source_derivatives(tables.shown, sources, matrices, rows.groups, probability, derivatives)
         log_derivatives(derivatives, probability, rows.weights, slope)
         information = weighted_products(derivatives, rows.weights)
         step = _scoring_step(source_rate, fixed, slope, information)
@@ -169,7 +252,7 @@ def climb(
                 tried[j] = min(max(source_rate[j] + step[j], 0.0), HIGHEST_SOURCE_RATE)
                 promised += slope[j] * (tried[j] - source_rate[j])
                 step[j] *= SHORTENED
-            new = cell_probabilities(sources, tried, rows, matrices, hidden, probability)
+            new = cell_probabilities(sources, tried, rows, matrices, tables)
             if new >= height + ARMIJO * promised and new > height:
                 gained = new - height
                 source_rate, height = tried, new
@@ -185,19 +268,16 @@ def profiled_flip_rate(
 ) -> tuple[float, float]:
     """Slope and information of one flip rate that all sensors share; source rates that are not fixed follow along."""
     n_sensors = matrices.shape[0]
-    hidden, probability = np.empty(1 << n_sensors), np.empty(rows.weights.size)
-    cell_probabilities(sources, source_rate, rows, matrices, hidden, probability)
-    shown = np.empty(hidden.size)
-    for s in range(hidden.size):
-        shown[s] = hidden[s]
-    apply_matrices(shown, matrices)
+    tables = empty_tables(n_sensors, rows.weights.size)
+    cell_probabilities(sources, source_rate, rows, matrices, tables)
+    shown, probability = tables.shown, tables.probability
     flip_rates, one_for_all = np.empty(n_sensors), np.empty((n_sensors, 1))
     for i in range(n_sensors):
         flip_rates[i], one_for_all[i, 0] = flip_rate, 1.0
     derivatives, slope = np.empty((sources.size + 1, probability.size)), np.empty(sources.size + 1)
-    probability_derivatives(
-        hidden, shown, sources, (flip_rates, flip_rates), (one_for_all, one_for_all), matrices, rows.groups, derivatives
-    )
+    source_derivatives(shown, sources, matrices, rows.groups, probability, derivatives[: sources.size])
+    rates, rates_of = (flip_rates, flip_rates), (one_for_all, one_for_all)
+    noise_derivatives(shown, rates, rates_of, rows.groups, derivatives[sources.size :])
     log_derivatives(derivatives, probability, rows.weights, slope)
     information = weighted_products(derivatives, rows.weights)
     return slope[sources.size], _left_over(information, fixed)

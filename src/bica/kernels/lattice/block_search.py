@@ -22,21 +22,24 @@ from typing import NamedTuple
 import numpy as np
 
 from bica.kernels.compiled import compiled
-from bica.kernels.lattice.block_climb import BlockRows, cell_probabilities, climb
-from bica.kernels.lattice.channel import apply_matrices
-from bica.kernels.lattice.likelihood import best_additions, candidate_gradient, spread_cells
-from bica.kernels.lattice.linear import (
+from bica.kernels.lattice.block_climb import (
+    BlockRows,
+    BlockTables,
     Flags,
     Matrix,
     Sets,
     Vector,
     add_ridge,
+    cell_probabilities,
+    climb,
+    empty_tables,
     factored,
     places_of,
     solve_factored,
     square_part,
 )
-from bica.kernels.lattice.subsets import Lattice
+from bica.kernels.lattice.likelihood import best_additions, candidate_gradient, spread_cells
+from bica.kernels.lattice.subsets import apply_matrices
 
 TRIED = 3  # candidates that are refitted before a move is given up
 HOPELESS = 10.0  # nats: a forecast this far below the present score is not tried
@@ -116,12 +119,12 @@ def promising_sets(
     n_known: int,
     rows: BlockRows,
     channel: BlockChannel,
-    tables: tuple[Lattice, Vector],
+    tables: BlockTables,
     allowed: Flags,
     size: Sets,
 ) -> Sets:
     """Sets of sensors whose rate wants to grow from 0, the steepest few of every size."""
-    hidden, probability = tables
+    hidden, probability = tables.hidden, tables.probability
     by_hidden, slope, by_cell = np.empty(hidden.size), np.empty(hidden.size), np.empty(probability.size)
     for k in range(probability.size):
         by_cell[k] = rows.weights[k] / probability[k]
@@ -225,13 +228,13 @@ def _best_grown(
     fixed: Flags,
     rows: BlockRows,
     matrices: Matrix,
-    tables: tuple[Lattice, Vector, float],
+    height: float,
+    tables: BlockTables,
     cost: Vector,
 ) -> Move:
     """Add the candidates one at a time, the best forecast first; the first that beats ``best_score`` when refitted."""
-    hidden, present, height = tables
     gain, probability = np.empty(candidates.size), np.empty(candidates.size)
-    best_additions(hidden, matrices, candidates, rows.groups, present, rows.weights, gain, probability)
+    best_additions(tables.shown, matrices, candidates, rows.groups, tables.probability, rows.weights, gain, probability)
     here = height - _total_cost(sources, fixed.size, cost)
     for _ in range(min(TRIED, candidates.size)):
         place, forecast = -1, best_score - HOPELESS
@@ -253,12 +256,12 @@ def _best_grown(
 def _grown(now: FittedBlock, fixed: Flags, rows: BlockRows, channel: BlockChannel, rules: SetRules) -> Move:
     """Add the most promising source that pays for itself."""
     sources, source_rate, _, _ = now
-    hidden, probability = np.empty(1 << channel.forwards.shape[0]), np.empty(rows.weights.size)
-    height = cell_probabilities(sources, source_rate, rows, channel.forwards, hidden, probability)
-    candidates = promising_sets(sources, fixed.size, rows, channel, (hidden, probability), rules.allowed, rules.size)
+    tables = empty_tables(channel.forwards.shape[0], rows.weights.size)
+    height = cell_probabilities(sources, source_rate, rows, channel.forwards, tables)
+    candidates = promising_sets(sources, fixed.size, rows, channel, tables, rules.allowed, rules.size)
     score = height - _total_cost(sources, fixed.size, rules.cost)
-    tables = (hidden, probability, height)
-    return _best_grown(sources, source_rate, candidates, score, fixed, rows, channel.forwards, tables, rules.cost)
+    matrices = channel.forwards
+    return _best_grown(sources, source_rate, candidates, score, fixed, rows, matrices, height, tables, rules.cost)
 
 
 @compiled
@@ -316,20 +319,19 @@ def _exchanged(
     """Replace a source by a relative or, if it is in doubt, by what its absence makes steep; and whose turn is next."""
     sources, source_rate, height, information = now
     n_sensors, n_unknown = channel.forwards.shape[0], sources.size - fixed.size
-    hidden, probability = np.empty(1 << n_sensors), np.empty(rows.weights.size)
+    tables, matrices = empty_tables(n_sensors, rows.weights.size), channel.forwards
     score, loss = height - _total_cost(sources, fixed.size, rules.cost), losses(source_rate, information)
     for k in range(n_unknown):
         place = fixed.size + (turn + k) % n_unknown
         rest, kept = _without(sources, source_rate, place)
-        without = cell_probabilities(rest, kept, rows, channel.forwards, hidden, probability)
+        without = cell_probabilities(rest, kept, rows, matrices, tables)
         if not np.isfinite(without):
             continue
         candidates = _relatives(sources[place], rest, fixed.size, n_sensors, rules.allowed)
         if loss[place] < IN_DOUBT:
-            more = promising_sets(sources, fixed.size, rows, channel, (hidden, probability), rules.allowed, rules.size)
+            more = promising_sets(sources, fixed.size, rows, channel, tables, rules.allowed, rules.size)
             candidates = _united(candidates, more, n_sensors)
-        tables = (hidden, probability, without)
-        moved = _best_grown(rest, kept, candidates, score, fixed, rows, channel.forwards, tables, rules.cost)
+        moved = _best_grown(rest, kept, candidates, score, fixed, rows, matrices, without, tables, rules.cost)
         if moved.is_better:
             return moved, place - fixed.size
     return Move(False, now), turn

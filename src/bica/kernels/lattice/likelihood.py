@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.kernels.compiled import compiled
-from bica.kernels.lattice.channel import apply_matrices, mix_source
-from bica.kernels.lattice.subsets import Lattice, subset_sums, superset_sums
+from bica.kernels.lattice.subsets import Lattice, mix_source, subset_sums, superset_sums
 
 Sets = NDArray[np.int64]
 
@@ -20,7 +19,7 @@ START_PROBABILITY = 0.05
 NEWTON_STEPS = 40  # at most
 SHRINK = 0.1  # a step to 0 or below goes to this share of the present probability instead
 ALMOST_CERTAIN = 0.98  # a step goes at most halfway there
-SETTLED, SETTLED_FLOOR = 1e-4, 1e-9  # relative and absolute change of the probability that ends it
+SETTLED, SETTLED_FLOOR = 1e-3, 1e-9  # relative and absolute change of the probability that ends it (a flat top)
 
 
 class CellGroups(NamedTuple):
@@ -90,17 +89,6 @@ def candidate_gradient(hidden: Lattice, by_hidden: Lattice, gradient: Lattice) -
 
 
 @compiled
-def source_gradient(hidden: Lattice, by_hidden: Lattice, sources: Sets) -> NDArray[np.float64]:
-    """The same derivative for a few sources only, without subtracting large numbers."""
-    gradient = np.empty(sources.size)
-    for j in range(sources.size):
-        gradient[j] = 0.0
-        for s in range(hidden.size):
-            gradient[j] += hidden[s] * (by_hidden[s | sources[j]] - by_hidden[s])
-    return gradient
-
-
-@compiled
 def with_source_on(hidden: Lattice, source: int, table: Lattice) -> None:
     """The hidden distribution given that the source is on."""
     table[:] = 0.0
@@ -109,91 +97,124 @@ def with_source_on(hidden: Lattice, source: int, table: Lattice) -> None:
 
 
 @compiled
-def noise_derivative(
-    shown: Lattice, sensor: int, false_alarm: float, miss: float, by_miss: bool, weight: float, table: Lattice
+def cells_with_source_on(
+    shown: Lattice,
+    source: int,
+    matrices: NDArray[np.float64],
+    groups: CellGroups,
+    table: Lattice,
+    values: NDArray[np.float64],
 ) -> None:
-    """Add ``weight`` times the derivative of the shown distribution by one sensor's false-alarm or miss rate."""
-    bit = 1 << sensor
-    scale = weight / (1.0 - false_alarm - miss)
-    from_quiet = -false_alarm if by_miss else miss - 1.0
-    from_on = 1.0 - false_alarm if by_miss else miss
-    for start in range(0, shown.size, 2 * bit):
-        for s in range(start, start + bit):
-            moved = scale * (from_quiet * shown[s] + from_on * shown[s + bit])
-            table[s] += moved
-            table[s + bit] -= moved
+    """Make ``values`` the probability of every observed cell given that the source is on.
+
+    A sensor that is switched on errs by itself, whatever else is there, and the others show what they would show
+    anyway. So no transform is needed, only sums over the sensors of the source S:
+
+        P(x | S on) = prod_{i in S} P(x_i | on)  sum over all states of the sensors in S of P(x).
+
+    ``table`` is room for the sums of all cells, where that is quicker than one cell at a time.
+    """
+    n_sensors = matrices.shape[0]
+    for group in range(groups.unobserved.size):
+        gap, first, last = groups.unobserved[group], groups.starts[group], groups.starts[group + 1]
+        summed, ways = source | gap, 1
+        for sensor in range(n_sensors):
+            ways <<= (summed >> sensor) & 1
+        if AT_ONCE * (last - first) * ways > shown.size:
+            _sum_out(shown, summed, n_sensors, table)
+            for k in range(first, last):
+                values[k] = table[groups.cells[k] & ~summed]
+        else:
+            for k in range(first, last):
+                rest = groups.cells[k] & ~summed
+                values[k], inside = shown[rest], summed
+                while inside != 0:
+                    values[k] += shown[rest | inside]
+                    inside = (inside - 1) & summed
+        for sensor in range(n_sensors):
+            if (source & ~gap) >> sensor & 1:
+                quiet, on = matrices[sensor, 0, 1], matrices[sensor, 1, 1]
+                for k in range(first, last):
+                    values[k] *= on if groups.cells[k] >> sensor & 1 else quiet
+
+
+AT_ONCE = 4  # one sum takes as long as this many steps of a sum over the whole lattice
 
 
 @compiled
-def noise_gradient(
-    shown: Lattice, by_shown: Lattice, false_alarm: NDArray[np.float64], miss: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """The derivative of the log-likelihood by every sensor's false-alarm and miss rate: (n_sensors, 2)."""
-    gradient = np.empty((false_alarm.size, 2))
-    for sensor in range(false_alarm.size):
-        bit = 1 << sensor
-        quiet, on = 0.0, 0.0
-        for start in range(0, shown.size, 2 * bit):
-            for s in range(start, start + bit):
-                difference = by_shown[s] - by_shown[s + bit]
-                quiet += shown[s] * difference
-                on += shown[s + bit] * difference
-        scale = 1.0 / (1.0 - false_alarm[sensor] - miss[sensor])
-        gradient[sensor, 0] = scale * ((miss[sensor] - 1.0) * quiet + miss[sensor] * on)
-        gradient[sensor, 1] = scale * ((1.0 - false_alarm[sensor]) * on - false_alarm[sensor] * quiet)
-    return gradient
+def _sum_out(values: Lattice, sensors: int, n_sensors: int, table: Lattice) -> None:
+    """Make ``table`` the sums over all states of these sensors, at the cells where they are off."""
+    started = False
+    for sensor in range(n_sensors - 1, -1, -1):
+        if sensors >> sensor & 1:
+            bit, source = 1 << sensor, table if started else values
+            for start in range(0, values.size, 2 * bit):
+                if start & sensors == 0:  # half as many cells with every sensor
+                    off, on, both = source[start : start + bit], source[start + bit : start + 2 * bit], table[start:]
+                    for s in range(bit):
+                        both[s] = off[s] + on[s]
+            started = True
+    if not started:
+        for s in range(values.size):
+            table[s] = values[s]
 
 
 @compiled
 def source_derivatives(
-    hidden: Lattice,
+    shown: Lattice,
     sources: Sets,
     matrices: NDArray[np.float64],
     groups: CellGroups,
+    cell_probability: NDArray[np.float64],
     derivatives: NDArray[np.float64],
 ) -> None:
     """Make the first rows of ``derivatives`` those of the probability of every cell by the rate of every source."""
-    table = np.empty(hidden.size)
+    table = np.empty(shown.size)
     for j in range(sources.size):
-        with_source_on(hidden, sources[j], table)
-        for s in range(hidden.size):
-            table[s] -= hidden[s]
-        apply_matrices(table, matrices)
-        read_cells(table, groups.unobserved, groups.starts, groups.cells, derivatives[j])
+        cells_with_source_on(shown, sources[j], matrices, groups, table, derivatives[j])
+        for k in range(cell_probability.size):
+            derivatives[j, k] -= cell_probability[k]
 
 
 @compiled
-def probability_derivatives(
-    hidden: Lattice,
+def noise_derivatives(
     shown: Lattice,
-    sources: Sets,
     noise_rates: tuple[NDArray[np.float64], NDArray[np.float64]],
     noise_rates_of: tuple[NDArray[np.float64], NDArray[np.float64]],
-    matrices: NDArray[np.float64],
     groups: CellGroups,
     derivatives: NDArray[np.float64],
 ) -> None:
-    """Derivatives of the probability of every cell, by the rate of every source, then by every unknown of the noise.
+    """Make ``derivatives`` those of the probability of every cell by every unknown of the noise.
 
     ``noise_rates`` are the false-alarm and the miss rates, ``noise_rates_of`` their derivatives by the unknowns, each
-    (n_sensors, n_unknown).
+    (n_sensors, n_unknown). What is there at a sensor follows from what it shows, since its two rates are known.
     """
-    source_derivatives(hidden, sources, matrices, groups, derivatives)
-    table = np.empty(hidden.size)
-    for unknown in range(noise_rates_of[0].shape[1]):
-        table[:] = 0.0
-        for sensor in range(matrices.shape[0]):
-            false_alarm, miss = noise_rates[0][sensor], noise_rates[1][sensor]
-            for by_miss in range(2):
-                weight = noise_rates_of[by_miss][sensor, unknown]
-                if weight != 0.0:
-                    noise_derivative(shown, sensor, false_alarm, miss, by_miss == 1, weight, table)
-        read_cells(table, groups.unobserved, groups.starts, groups.cells, derivatives[sources.size + unknown])
+    derivatives[:] = 0.0
+    for group in range(groups.unobserved.size):
+        gap = groups.unobserved[group]
+        for sensor in range(noise_rates[0].size):
+            bit, false_alarm, miss = 1 << sensor, noise_rates[0][sensor], noise_rates[1][sensor]
+            if gap & bit:
+                continue
+            for k in range(groups.starts[group], groups.starts[group + 1]):
+                rest = groups.cells[k] & ~bit
+                quiet, on, inside = shown[rest], shown[rest | bit], gap
+                while inside != 0:
+                    quiet += shown[rest | inside]
+                    on += shown[rest | inside | bit]
+                    inside = (inside - 1) & gap
+                sign = -1.0 if groups.cells[k] & bit else 1.0
+                scale = sign / (1.0 - false_alarm - miss)
+                by_false_alarm = scale * (miss * on - (1.0 - miss) * quiet)
+                by_miss = scale * ((1.0 - false_alarm) * on - false_alarm * quiet)
+                for unknown in range(derivatives.shape[0]):
+                    derivatives[unknown, k] += by_false_alarm * noise_rates_of[0][sensor, unknown]
+                    derivatives[unknown, k] += by_miss * noise_rates_of[1][sensor, unknown]
 
 
 @compiled
 def best_additions(
-    hidden: Lattice,
+    shown: Lattice,
     matrices: NDArray[np.float64],
     candidates: Sets,
     groups: CellGroups,
@@ -207,11 +228,9 @@ def best_additions(
     With r = (cell probability if the candidate is on) / (present one) - 1, the gain at probability p is the weighted
     sum of log(1 + p r), which is concave in p: Newton's method finds its top, kept inside (0, 1).
     """
-    table, ratio = np.empty(hidden.size), np.empty(cell_probability.size)
+    table, ratio = np.empty(shown.size), np.empty(cell_probability.size)
     for c in range(candidates.size):
-        with_source_on(hidden, candidates[c], table)
-        apply_matrices(table, matrices)
-        read_cells(table, groups.unobserved, groups.starts, groups.cells, ratio)
+        cells_with_source_on(shown, candidates[c], matrices, groups, table, ratio)
         for k in range(ratio.size):
             ratio[k] = ratio[k] / cell_probability[k] - 1.0
         p = START_PROBABILITY

@@ -2,7 +2,7 @@
 
 A source is one or several *modes*, at most one of them active in a row: mode r is active with ``probability[r]`` and
 then switches on each sensor i with ``reach[r, i]``, independently. Sensor i is also on by itself with ``leak[i]``. With
-R_r(U) = prod over i outside U of (1 - reach[r, i]), the chance that no sensor outside U is on is
+R_r(U) = prod over i outside U of (1 - reach[r, i]), the probability that no sensor outside U is on is
 
     A(U) = prod over i outside U of (1 - leak[i])  *  prod over sources g of D_g(U),
     D_g(U) = 1 + sum over modes r of g of probability[r] (R_r(U) - 1),
@@ -52,7 +52,7 @@ def quiet_products(reach: Vector, table: Lattice) -> None:
 
 @compiled
 def silence_table(probability: Vector, reach: Matrix, leak: Vector, owner: Sets) -> Lattice:
-    """The table A of the chance that no sensor outside of each set is on."""
+    """The table A of the probability that no sensor outside of each set is on."""
     silence, quiet, factor = np.empty(1 << leak.size), np.empty(1 << leak.size), np.empty(1 << leak.size)
     quiet_products(leak, silence)
     for r in range(probability.size):
@@ -69,7 +69,7 @@ def silence_table(probability: Vector, reach: Matrix, leak: Vector, owner: Sets)
 
 @compiled
 def mode_tables(probability: Vector, reach: Matrix, leak: Vector, owner: Sets) -> tuple[Lattice, Matrix]:
-    """A, and for every mode the chance p R / D that it is active, given that no sensor outside of each set is on."""
+    """A, and for every mode the probability p R / D that it is active, given that nothing outside of each set is on."""
     silence, quiet = np.empty(1 << leak.size), np.empty((probability.size, 1 << leak.size))
     factor = np.empty(1 << leak.size)
     quiet_products(leak, silence)
@@ -257,7 +257,7 @@ def spectrum_em(
 ) -> None:
     """Let the rates of sure sources behind *every* set grow on a fixed background (its silence table), in place.
 
-    A lossy source shows as many sure ones: their rates are about its own times the chances of what it happens to reach.
+    A lossy source shows as many sure ones: their rates are about its own, times the probability of what it reaches.
     """
     n_rows = weights.sum()
     by_rate = np.empty(rate.size)

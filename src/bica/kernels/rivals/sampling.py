@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bica.kernels.bits import Cells
 from bica.kernels.compiled import compiled
-from bica.kernels.rows.sampling import uniform
+from bica.kernels.rows.decoding import uniform
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]

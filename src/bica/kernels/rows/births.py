@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 from bica.kernels.bits import Words
 from bica.kernels.columns import count_bits
 from bica.kernels.compiled import compiled
-from bica.kernels.rows.gains import RowCells
-from bica.kernels.rows.lists import Lists
+from bica.kernels.rows.gains import Lists, RowCells
 from bica.kernels.rows.votes import PRIOR_COUNT, bit_at
 
 Numbers = NDArray[np.float64]

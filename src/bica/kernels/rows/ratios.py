@@ -1,6 +1,6 @@
 """What the hidden states of all rows say about any source, present or not.
 
-With R = P(x | S on) / P(x) for every row x (see ``states.py``) and w how often the row was seen,
+With R = P(x | S on) / P(x) for every row x (see ``states.py``) and w how often the row was observed,
 
     sum w (R - 1)                  is the slope of the log-likelihood by the rate of S,
     sum w log(1 + q (R - 1))       is the gain of a source S of probability q beside the present ones, concave in q,

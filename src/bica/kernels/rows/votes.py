@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from bica.kernels.bits import Words
 from bica.kernels.compiled import compiled
-from bica.kernels.rows.gains import Ints, Numbers, Places, RowCells
-from bica.kernels.rows.lists import Lists
+from bica.kernels.rows.gains import Ints, Lists, Numbers, Places, RowCells
 
 HEARD_SHARE = 0.1  # of the zeros that a sensor's free share suggests, before they are counted
 PRIOR_COUNT = 0.25  # rows added to an expected count, so that one coincidence of rare things is no surprise

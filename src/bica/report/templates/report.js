@@ -150,7 +150,7 @@
     const source = sources[j];
     const facts = [[source.reach ? `Reaches, while it is on` : big(words.sensor[1]), chips(source.on, 200, filterBy, source.reach_words)],
       ["Active in", `${percent(source.p)} of ${words.row[1]}${source.lo === null ? "" : ` (95 % interval ${rate(source.lo)} to ${rate(source.hi)})`}`]];
-    if (source.support !== null) facts.push(["Support", `returned in ${percent(source.support)} of the resamples`]);
+    if (source.support !== null) facts.push(["Support", source.resampled ? `returned in ${percent(source.support)} of the resamples` : `${percent(source.support)} probable, given the ${words.row[1]}`]);
     if (source.stay !== null) facts.push(["Stays on for", `${count(source.stay)} ${words.row[1]} on average`]);
     if (source.note) facts.push(["Note", named(source.note)]);
     facts.push(["Id", source.id]);

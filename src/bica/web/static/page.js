@@ -63,7 +63,8 @@
       if (job.total) bar.value = job.done / job.total; else bar.removeAttribute("value");
       stopButton.textContent = job.stopping ? "End it at once, keep nothing" : job.kind === "fit" ? "Stop, keep the best so far" : "Stop";
       seconds.textContent = `${Math.round(job.seconds)} s`;
-      if (job.what !== last) say((last = job.what));
+      const doing = (job.what ?? "").split(";")[0]; // scores come too often to be read out
+      if (doing !== last) say((last = doing));
       await wait(EVERY);
     }
     panel.hidden = true;
@@ -351,7 +352,8 @@
     answerHome.replaceChildren(
       make("div", {}, make("h3", {}, "Likeliest explanations"), told.explanations.map(({ sources: found, p }) => share(make("div", { class: "chips" }, found.length ? found.map(sourceChip) : `no ${words.source[0]} is active`), p))),
       make("div", {}, make("h3", {}, `Probability of every ${words.source[0]}`), likely.length ? likely.map(({ source, p }) => share(sourceChip(source), p)) : make("p", { class: "small" }, "None reaches half a percent."),
-        told.exact ? null : make("p", { class: "small" }, "The probabilities are approximate.")));
+        told.exact ? null : make("p", { class: "small" }, "The probabilities are approximate."),
+        told.proven ? null : make("p", { class: "small" }, `Too many ${words.source[1]} are connected to try everything: a likelier explanation may be missing.`)));
     say(`${told.explanations[0].sources.map((j) => sources[j].name).join(", ") || `no ${words.source[0]}`}: ${percent(told.explanations[0].p)}`);
   }
   function explainSection() {

@@ -1,0 +1,127 @@
+"""The great comparison: every method on planted and on real tables, under one contract.
+
+    python benchmarks/bench_great.py FOLDER [--runs 5] [--jobs 1] [--time-limit 60] [--only PART]
+
+Every run is one line of FOLDER/results.jsonl; a second call does only what is missing. Real tables are found through
+``BICA_DATA``. ``python benchmarks/bench_great.py FOLDER --summary`` prints the tables of what is there.
+"""
+
+import argparse
+import csv
+import os
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+from bica import OrMixture
+from bica.compare import OwnTable, Setting, SimulatedRows, matches, run_plan, standings
+from bica.compare.run import read_records
+from bica.data.writers import csv_bytes
+from bica.report.standings import standings_markdown
+
+METHODS = (
+    "likelihood auto", "likelihood", "findbica", "mac", "grecond", "grecond-plus", "message-passing", "ormachine",
+    "asso", "elbmf", "attractor", "buffet", "noca", "beta", "aspect", "quartets", "xor", "linear", "fastica",
+)  # fmt: skip
+MOST_OF_LINEAR = 8  # sources; each doubles the work of linear sums
+N_TOLD = 10  # factors, on real tables without a truth
+# (table, truth, rows and columns as they are stored); truths give columns only
+REAL = {
+    **{name: (f"topology_paths/{name}_X.csv", f"topology_paths/{name}_G.csv")
+       for name in ("abilene", "geant2009", "btnorthamerica")},
+    "bell_labs_traffic": ("bell_labs_traffic/X.csv", "bell_labs_traffic/G.csv"),
+    "lora_gateways": ("lora_gateways/X.csv", "lora_gateways/G.csv"),
+    "acute_inflammations": ("acute_inflammations/X.csv", None),
+    "fraction_subtraction": ("fraction_subtraction/X.csv", "fraction_subtraction/G.csv"),
+    "healthcare": ("hp_roles/healthcare_X.csv", "hp_roles/healthcare_G_reference.csv"),
+    "domino": ("hp_roles/domino_X.csv", "hp_roles/domino_G_reference.csv"),
+    "zoo": ("zoo/X.csv", None),
+    "diseases": ("disease_symptom_kb/X_sim_exact.npz", "disease_symptom_kb/G.csv"),
+    "diseases, noisy-OR": ("disease_symptom_kb/X_sim_noisy_or.npz", "disease_symptom_kb/G.csv"),
+    "telecom_alarms": ("telecom_alarms/X.npz", None),
+    "groceries": ("groceries/X.npz", None),
+}  # fmt: skip
+
+
+def planted():
+    """The simulated problems: networks of the paper, larger ones, bars, lossy edges, and XOR, where OR is wrong."""
+    four = ("topology one", "topology two", "topology three", "topology four")
+    networks = [(name, rows, flips) for name in four for rows in (200, 1000) for flips in (0.0, 0.1)]
+    networks += [(f"random {m} x {m}", 2000, 0.02) for m in (20, 50, 200)]
+    networks += [
+        ("bars 4", 500, 0.02),
+        ("lossy 10 x 6", 2000, 0.005),
+        ("lossy 20 x 11", 5000, 0.005),
+        ("xor 8", 2000, 0.0),
+    ]
+    return [SimulatedRows(setting=Setting(network=n, n_samples=t, flip_rate=e)) for n, t, e in networks]
+
+
+def real(folder):
+    """The real tables, with the names of their files and truths as models beside the results."""
+    data = Path(os.environ.get("BICA_DATA", "../shared/data"))
+    return [own_table(name, data / table, truth and data / truth, folder) for name, (table, truth) in REAL.items()]
+
+
+def own_table(name, table, truth, folder):
+    sensors, rows = read_table(table)
+    path, model = folder / f"{name}.csv", None
+    if not path.exists():
+        path.write_bytes(csv_bytes(rows, sensors))
+    if truth:
+        model = folder / f"{name}.truth.json"
+        model.unlink(missing_ok=True)
+        true_model(truth, sensors, rows).save(model)
+    return OwnTable(path=str(path), truth=model and str(model), n_sources=None if truth else N_TOLD)
+
+
+def read_table(path):
+    if path.suffix == ".npz":
+        lines = Path(str(path).replace(".npz", "_columns.csv")).read_text().split()
+        rows = scipy.sparse.load_npz(path).toarray()
+        return lines[-rows.shape[1] :], rows.astype(bool)
+    with path.open(newline="") as file:
+        header, *lines = csv.reader(file)
+    return header, np.array(lines, dtype=int).astype(bool)
+
+
+def true_model(path, sensors, rows):
+    """The columns of the truth; probabilities are those of a row whose sensors are all on, a mere placeholder."""
+    with path.open(newline="") as file:
+        _, *lines = csv.reader(file)
+    links = {line[0]: [int(cell) for cell in line[1:]] for line in lines}
+    mixing = np.array([links[name] for name in sensors], dtype=bool)
+    probability = [np.clip(rows[:, column].all(axis=1).mean(), 0.001, 0.999) for column in mixing.T]
+    return OrMixture(mixing, probability, sensors=sensors)
+
+
+def plan(folder, runs, time_limit, only):
+    problems = [*planted(), *real(folder)] if only is None else planted() if only == "planted" else real(folder)
+    jobs = matches([m for m in METHODS if m != "linear"], problems, range(runs), time_limit)
+    few = [p for p in problems if (p.draw(0).n_sources or 99) <= MOST_OF_LINEAR]
+    return jobs + matches(["linear"], few, range(runs), time_limit)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--time-limit", type=float, default=60)
+    parser.add_argument("--only", choices=["planted", "real"])
+    parser.add_argument("--methods", type=lambda text: text.split(","))
+    parser.add_argument("--summary", action="store_true")
+    asked = parser.parse_args()
+    asked.folder.mkdir(exist_ok=True)
+    results = asked.folder / "results.jsonl"
+    if not asked.summary:
+        jobs = plan(asked.folder, asked.runs, asked.time_limit, asked.only)
+        if asked.methods:
+            jobs = [job for job in jobs if job.contender in asked.methods]
+        run_plan(jobs, results, n_jobs=asked.jobs)
+    print(standings_markdown(standings(read_records(results))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""Dask: partitions on the workers of a cluster, and functions of rows that are mapped over them.
+
+The workers pack their rows into bits once and keep them. Only sums and samples come to the driver.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from functools import reduce
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from bica.data.columns import Columns
+from bica.data.partitions import Partition, Partitions, Statistic, one_of
+from bica.data.readers.frames import FrameTable, LazyTable
+from bica.errors import DataError, SettingError
+
+ADDED_AT_ONCE = 8  # statistics that one worker adds up, so that none waits for all
+
+
+def engine_of(frame: Any) -> str | None:
+    """The engine of a data frame: "dask", or None for any other."""
+    home = type(frame).__module__.split(".")[0]
+    return "dask" if home in ("dask", "dask_expr") and type(frame).__name__ == "DataFrame" else None
+
+
+def partitions_on(table: LazyTable) -> Partitions | None:
+    """The partitions of a lazy frame on the workers of its engine; None where that is no cluster."""
+    native = table.frame.to_native()
+    return None if engine_of(native) is None else DaskPartitions(native, table.columns)
+
+
+class DaskPartitions:
+    """Partitions of a Dask frame, on whatever scheduler is in use: threads, processes or a cluster."""
+
+    def __init__(self, frame: Any, columns: Columns) -> None:
+        import dask
+
+        self.sensors = columns.sensors
+        pack = dask.delayed(packed, pure=False)
+        parts = [pack(part, columns, number) for number, part in enumerate(frame.to_delayed())]
+        self.parts = dask.persist(*parts)
+
+    def summed(self, statistic: Callable[..., Statistic], *given: Any) -> Statistic:
+        """The sum over all partitions; the workers add up, and the driver gets the total."""
+        import dask
+
+        shared = dask.delayed(given, pure=False, traverse=False)
+        level = [dask.delayed(_applied, pure=False)(statistic, part, shared) for part in self.parts]
+        add = dask.delayed(_added, pure=False)
+        while len(level) > 1:
+            level = [add(level[k : k + ADDED_AT_ONCE]) for k in range(0, len(level), ADDED_AT_ONCE)]
+        return level[0].compute()  # type: ignore[no-any-return]
+
+
+def packed(frame: Any, columns: Columns, number: int) -> Partition:
+    """One partition of a frame as bits, on the worker that has it."""
+    table = FrameTable(nw.from_native(frame, eager_only=True), columns, in_order=False)
+    nothing = Partition.of_cells(np.zeros((len(columns.sensors), 0), np.uint8))
+    one = one_of([nothing, *(table.partitions(-1) or ())])
+    return Partition(one.on, one.n_rows, one.observed, one.weights, number)
+
+
+def _applied(statistic: Callable[..., Statistic], part: Partition, given: tuple[Any, ...]) -> Statistic:
+    return statistic(part, *given)
+
+
+def _added(values: Sequence[Any]) -> Any:
+    return reduce(operator.add, values)
+
+
+def frame_of_files(path: str, engine: str) -> Any:
+    """The Parquet files of a folder or a pattern as a frame of an engine; keys in names of folders are no columns."""
+    folder = Path(path)
+    found = sorted(folder.rglob("*.parquet")) if folder.is_dir() else sorted(map(Path, glob(path, recursive=True)))
+    files = [str(file) for file in found if not file.name.startswith((".", "_"))]
+    if not files or not all(file.endswith(".parquet") for file in files):
+        raise DataError(f"there are no Parquet files in {path}, and only these are read by {engine}")
+    try:
+        return _dask_frame(files)
+    except ImportError:
+        raise SettingError(f'{engine} is not installed; `pip install "bica[{engine}]"` brings it') from None
+
+
+def _dask_frame(files: list[str]) -> Any:
+    import dask.dataframe as dd
+    import pyarrow.parquet as pq
+    from distributed import Client, get_client
+
+    try:
+        get_client()
+    except ValueError:
+        Client(set_as_default=True)  # of the cluster that DASK_SCHEDULER_ADDRESS names, else of one on this machine
+    return dd.read_parquet(files)[pq.read_schema(files[0]).names]
+
+
+RowsFunction = Callable[[Any], Any]  # from a pandas frame to a pandas frame with one line per row
+
+
+def mapped(frame: Any, function: RowsFunction, names: Sequence[str], kind: type) -> Any:
+    """A frame of the same engine with what ``function`` makes of each partition: columns ``names`` of one kind."""
+    import pandas as pd
+
+    meta = pd.DataFrame({name: pd.Series(dtype=kind) for name in names})
+    return frame.map_partitions(function, meta=meta)
+
+
+def framed(frame: Any, cells: Any, names: Sequence[str]) -> Any:
+    """Cells of the rows of a pandas frame as another one, with its index."""
+    import pandas as pd
+
+    return pd.DataFrame(cells, columns=list(names), index=frame.index)
