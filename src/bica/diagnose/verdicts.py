@@ -307,6 +307,14 @@ def _named(model: OrMixture, whole: OrMixture, chosen: NDArray[np.bool_]) -> NDA
     return np.array([j for j, name in enumerate(model.names) if name in names], np.int64)
 
 
+OTHER_MIXTURES = {  # methods whose models are no ORs: only their sources can be compared
+    "xor": "XOR",
+    "linear": "sums of levels",
+    "beta": "sums of graded factors",
+    "aspect": "sums of shares",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """The verdict on a table and, if there is one, on a model learned from it.
@@ -324,6 +332,7 @@ class Diagnosis:
     reasons: tuple[str, ...]  # what speaks against the model, or keeps the rows from speaking for it
     table: TableCheck
     fit: FitCheck | None
+    mixed_by: str | None = None  # what is in place of ORs, which is not judged
 
     @classmethod
     def of(cls, data: Observations, fit: Fit | None = None) -> Diagnosis:
@@ -337,6 +346,11 @@ class Diagnosis:
         verdict, reasons = table.verdict, table.objections()
         if fit is None:
             return cls(verdict, tuple(reasons), table, None)
+        if fit.method in OTHER_MIXTURES:
+            mixed_by = OTHER_MIXTURES[fit.method]
+            return cls(
+                "doubtful", (f"sources are mixed by {mixed_by}; tests of fit are for ORs only",), table, None, mixed_by
+            )
         places = _places(fit.model, data)
         check = FitCheck.of(fit, varying if places.size == varying.places.size else Watched.of(data, places, stretch))
         verdict, reasons = max(verdict, check.verdict, key=WORSE.index), reasons + check.objections()
@@ -345,7 +359,8 @@ class Diagnosis:
     def as_dict(self) -> dict[str, Any]:
         """The diagnosis as plain values that JSON can hold, with what is most wrong and what to do next in words."""
         words = {"worst": self.worst(), "next": self.next_steps()}
-        return dict(as_json(asdict(self))) | words
+        values = dict(as_json(asdict(self))) | words
+        return values if self.mixed_by else {name: value for name, value in values.items() if name != "mixed_by"}
 
     def worst(self) -> str | None:
         """The pattern or the pair that is furthest from what the model has, in words; None where nothing is odd."""
@@ -358,7 +373,7 @@ class Diagnosis:
 
     def next_steps(self) -> list[str]:
         """What to do about each kind of trouble, as a person would type it."""
-        if self.verdict in ("fits", "open"):
+        if self.verdict in ("fits", "open") or self.mixed_by:
             return []
         steps = self._about_columns()
         if self.fit is not None:
