@@ -5,6 +5,7 @@ Also what of the table tells for or against a fit: the sensors that vary, their 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -108,7 +109,9 @@ def stretch_of(fit: Fit) -> NDArray[np.float64]:
     """
     model, stays = fit.model, fit.persistence()
     if stays is None or not stays.size:
-        return np.ones(len(model.sensors))
+        order = fit.diagnostics.get("order")  # where rows that persist were counted as fewer
+        stretch = order.get("stretch") if isinstance(order, Mapping) else None
+        return np.full(len(model.sensors), max(1.0, float(stretch)) if isinstance(stretch, int | float) else 1.0)
     moving = (model.probability > 0) & (model.probability < 1)
     of_source = np.ones(stays.size)
     of_source[moving] = np.maximum(1.0, 2 * stays[moving] * (1 - model.probability[moving]) - 1)
