@@ -24,7 +24,7 @@ from bica.report.standings import by_problem, standings_markdown, standings_page
 
 METHODS = (
     "likelihood auto", "likelihood", "findbica", "mac", "grecond", "grecond-plus", "message-passing tuned",
-    "ormachine tuned", "asso", "elbmf", "attractor", "buffet", "noca", "beta", "aspect", "quartets", "xor",
+    "ormachine tuned", "asso", "elbmf", "attractor", "buffet", "noca", "beta", "aspect", "quartets tuned", "xor",
     "linear", "fastica",
 )  # fmt: skip
 MOST_OF_LINEAR = 8  # sources; each doubles the work of linear sums
@@ -99,8 +99,11 @@ def true_model(path, sensors, rows):
     return OrMixture(mixing, probability, sensors=sensors)
 
 
-def plan(folder, runs, time_limit, only):
-    problems = [*planted(), *real(folder)] if only is None else planted() if only == "planted" else real(folder)
+def plan(folder, runs, time_limit, only, beginnings):
+    problems = [] if only == "real" else planted()
+    problems += [] if only == "planted" else real(folder)
+    if beginnings:
+        problems = [problem for problem in problems if problem.title.startswith(tuple(beginnings))]
     jobs = matches([m for m in METHODS if m != "linear"], problems, range(runs), time_limit)
     few = [p for p in problems if (p.draw(0).n_sources or 99) <= MOST_OF_LINEAR]
     return jobs + matches(["linear"], few, range(runs), time_limit)
@@ -158,11 +161,9 @@ def main():
     asked.folder.mkdir(exist_ok=True)
     results = asked.folder / "results.jsonl"
     if not asked.summary:
-        jobs = plan(asked.folder, asked.runs, asked.time_limit, asked.only)
+        jobs = plan(asked.folder, asked.runs, asked.time_limit, asked.only, asked.problems)
         if asked.methods:
             jobs = [job for job in jobs if job.contender in asked.methods]
-        if asked.problems:
-            jobs = [job for job in jobs if job.problem.title.startswith(tuple(asked.problems))]
         run_plan(jobs, results, n_jobs=asked.jobs)
     records = read_records(results)
     summarised(records, asked.time_limit)
