@@ -147,7 +147,8 @@ def test_python_dash_m_tells_errors_the_same_way(tmp_path):
 
 
 BUSY = """
-import hashlib, time
+import hashlib, signal, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and stays so
 from bica.cli.app import main
 from bica.data.slots import tables
 

@@ -165,8 +165,9 @@
     const found = chosen();
     const shown = found.slice(0, state.shown);
     tableBody.replaceChildren(...shown.flatMap(sourceLine));
-    counter.textContent = found.length === sources.length && shown.length === found.length
-      ? many(sources.length, words.source) : `${count(shown.length)} of ${many(found.length, words.source)} shown${found.length < sources.length ? `, chosen from ${count(sources.length)}` : ""}`;
+    const whole = many(sources.length, words.source), isChoice = found.length < sources.length;
+    if (shown.length === found.length) counter.textContent = isChoice ? `${count(found.length)} of ${whole}` : whole;
+    else counter.textContent = `${count(shown.length)} of ${isChoice ? `${count(found.length)} found among ${whole}` : whole} shown`;
     more.hidden = shown.length === found.length;
     more.textContent = `Show ${Math.min(PAGE * 4, found.length - shown.length)} more`;
   }
