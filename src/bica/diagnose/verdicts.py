@@ -312,6 +312,14 @@ def _named(model: OrMixture, whole: OrMixture, chosen: NDArray[np.bool_]) -> NDA
     return np.array([j for j, name in enumerate(model.names) if name in names], np.int64)
 
 
+OTHER_MIXTURES = {  # methods whose models are no ORs: only their sources can be compared
+    "xor": "XOR",
+    "linear": "sums of levels",
+    "beta": "sums of graded factors",
+    "aspect": "sums of shares",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """The verdict on a table and, if there is one, on a model learned from it.
@@ -330,6 +338,7 @@ class Diagnosis:
     table: TableCheck
     fit: FitCheck | None
     trend: Trend | None = None  # of the rows in their order, where it is known
+    mixed_by: str | None = None  # what is in place of ORs, which is not judged
 
     @classmethod
     def of(cls, data: Observations, fit: Fit | None = None, trend: Trend | None = None) -> Diagnosis:
@@ -347,6 +356,11 @@ class Diagnosis:
             verdict, reasons = max(verdict, "doubtful", key=WORSE.index), [*reasons, trend.words()]
         if fit is None:
             return cls(verdict, tuple(reasons), table, None, trend)
+        if fit.method in OTHER_MIXTURES:
+            mixed_by = OTHER_MIXTURES[fit.method]
+            reasons = [f"sources are mixed by {mixed_by}; tests of fit are for ORs only"]
+            reasons += [] if trend is None else [trend.words()]
+            return cls("doubtful", tuple(reasons), table, None, trend, mixed_by)
         places = _places(fit.model, data)
         check = FitCheck.of(fit, varying if places.size == varying.places.size else Watched.of(data, places, stretch))
         verdict, reasons = max(verdict, check.verdict, key=WORSE.index), reasons + check.objections()
@@ -355,7 +369,8 @@ class Diagnosis:
     def as_dict(self) -> dict[str, Any]:
         """The diagnosis as plain values that JSON can hold, with what is most wrong and what to do next in words."""
         words = {"worst": self.worst(), "next": self.next_steps()}
-        return dict(as_json(asdict(self))) | words
+        values = dict(as_json(asdict(self))) | words
+        return values if self.mixed_by else {name: value for name, value in values.items() if name != "mixed_by"}
 
     def worst(self) -> str | None:
         """The pattern or the pair that is furthest from what the model has, in words; None where nothing is odd."""
@@ -368,6 +383,8 @@ class Diagnosis:
 
     def next_steps(self) -> list[str]:
         """What to do about each kind of trouble, as a person would type it."""
+        if self.mixed_by:
+            return [] if self.trend is None else [ABOUT_A_TREND]
         if self.verdict in ("fits", "open"):
             return []
         steps = self._about_columns() + ([] if self.trend is None else [ABOUT_A_TREND])

@@ -193,12 +193,16 @@ def check(table: str, with_fit: bool, as_json: bool, reading: dict[str, Any]) ->
         found = {"hints": [asdict(sign) for sign in signs], "forecast": asdict(ahead)}
         print_json(diagnosis.as_dict() | found | noted)
         return
-    show_verdict(screen_for(), diagnosis.as_dict())
+    is_other = bool(signs) and diagnosis.verdict == "open"
+    show_verdict(screen_for(), diagnosis.as_dict() | ({"verdict": OTHER_KIND} if is_other else {}))
     show_findings(screen_for(), [sign.sentence + _command(table, sign) for sign in signs])
     screen_for().print()
     alike = order.persistence
     in_order = [] if alike is None else [f"{alike.words()}; try `bica fit {table} --temporal` if they are slots"]
     show_findings(screen_for(), [*diagnosis.findings(), *in_order, ahead.sentence])
+
+
+OTHER_KIND = "another kind: ORs of independent sources hardly ever make such a table"
 
 
 def _command(table: str, sign: Hint) -> str:
