@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bica.data.chunks import AS_TEXT, strange_value
 from bica.data.columns import SAMPLE, ColumnLook, looks_of, numbered
-from bica.data.readers.engine import TextLines
+from bica.data.readers.engine import TextLines, refuse_huge_lines
 from bica.errors import DataError, RowError
 from bica.text import brief, counted
 
@@ -207,11 +207,6 @@ def _ragged(n_cells: int, n_columns: int) -> str:
     return f"has {counted(n_cells, 'cell')}, but the table has {counted(n_columns, 'column')}; {remedy}"
 
 
-LINES_AT_HAND = 2048  # in the engine
-BYTES_AT_HAND = 1 << 28
-BYTES_PER_PACKED_BYTE = 200  # that may be at hand as well; tables seldom shrink as much
-
-
 def keys_of(lines: TextLines) -> tuple[str, ...]:
     """All keys of the file, in the order in which they first appear; this takes a pass over the file."""
     _check_lengths(lines)
@@ -226,13 +221,11 @@ def keys_of(lines: TextLines) -> tuple[str, ...]:
 
 
 def _check_lengths(lines: TextLines) -> None:
-    """Refuse a compressed file of huge lines: the engine unpacks thousands of lines before it looks at the first."""
-    if lines.compression == "none":
+    """Refuse a small zstd file of huge lines; those of gzip are known since it was unpacked (``check_whole``)."""
+    if lines.compression != "zstd":
         return
     [[(longest, n_lines)]] = list(lines.query(f"SELECT coalesce(max(strlen(line)), 0), count(*) FROM {lines.source}"))
-    limit = BYTES_AT_HAND + BYTES_PER_PACKED_BYTE * lines.path.stat().st_size
-    if longest * min(n_lines, LINES_AT_HAND) > limit:
-        raise DataError(f"{lines.path} cannot be read: lines of {longest} bytes are far too long for a row")
+    refuse_huge_lines(lines.path, longest, n_lines)
 
 
 def _find_bad_line(lines: TextLines) -> None:
