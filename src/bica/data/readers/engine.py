@@ -189,7 +189,7 @@ def check_whole(path: Path, compression: Compression) -> None:
     """Refuse a compressed file that is cut or damaged; gzip is unpacked once for that, zstd only walked over.
 
     Also refuse a last line without end, which the engine leaves out without a word where it reads in parallel, and a
-    small gzip file of huge lines.
+    small file of huge lines.
     """
     try:
         if compression == "none":
@@ -204,6 +204,11 @@ def check_whole(path: Path, compression: Compression) -> None:
         raise DataError(f"{path} is cut or damaged: it cannot be unpacked as {compression}") from None
     if n_last > LONGEST_LINE:
         raise DataError(f"{path} cannot be read: {LINE_TOO_LONG}")
+    if compression == "zstd" and path.stat().st_size < LINES_AT_HAND * LONGEST_LINE / BYTES_PER_PACKED_BYTE:
+        lines = TextLines(path, compression).read(in_parallel=True)  # one thread would hold all of them
+        sql = f"SELECT coalesce(max(strlen(line)), 0), count(*) FROM {lines}"
+        [[(longest, n_lines)]] = list(batches_of_query(path, sql, 1))
+        refuse_huge_lines(path, longest, n_lines)
 
 
 def _last_line_of(path: Path) -> int:
@@ -317,10 +322,14 @@ class TextLines:
     @property
     def source(self) -> str:
         """What a query selects ``line`` from; it is null for an empty line."""
+        return self.read(in_parallel=self.compression != "zstd")  # see `check_whole`
+
+    def read(self, *, in_parallel: bool) -> str:
+        """The same, by one thread or by several."""
         return (
             f"read_csv({path_literal(self.path)}, columns={{'line': 'VARCHAR'}}, header=false, skip={self.skip}, "
             f"delim='{NOWHERE}', quote='', escape='', compression='{self.compression}', max_line_size={self.longest}, "
-            f"buffer_size={BUFFER}, parallel={str(self.compression != 'zstd').lower()}, "  # see `check_whole`
+            f"buffer_size={BUFFER}, parallel={str(in_parallel).lower()}, "
             "auto_detect=false, strict_mode=false, hive_partitioning=false)"
         )
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bica.data.chunks import AS_TEXT, strange_value
 from bica.data.columns import SAMPLE, ColumnLook, looks_of, numbered
-from bica.data.readers.engine import TextLines, refuse_huge_lines
+from bica.data.readers.engine import TextLines
 from bica.errors import DataError, RowError
 from bica.text import brief, counted
 
@@ -209,7 +209,6 @@ def _ragged(n_cells: int, n_columns: int) -> str:
 
 def keys_of(lines: TextLines) -> tuple[str, ...]:
     """All keys of the file, in the order in which they first appear; this takes a pass over the file."""
-    _check_lengths(lines)
     numbered = f"SELECT row_number() OVER () AS i, line FROM {lines.source} WHERE regexp_matches(line, '[^ ]')"
     sql = f"SELECT json_keys(line) AS keys FROM ({numbered}) GROUP BY keys ORDER BY min(i)"
     try:
@@ -218,14 +217,6 @@ def keys_of(lines: TextLines) -> tuple[str, ...]:
         _find_bad_line(lines)
         raise
     return tuple(dict.fromkeys(key for keys in lists for key in keys))
-
-
-def _check_lengths(lines: TextLines) -> None:
-    """Refuse a small zstd file of huge lines; those of gzip are known since it was unpacked (``check_whole``)."""
-    if lines.compression != "zstd":
-        return
-    [[(longest, n_lines)]] = list(lines.query(f"SELECT coalesce(max(strlen(line)), 0), count(*) FROM {lines.source}"))
-    refuse_huge_lines(lines.path, longest, n_lines)
 
 
 def _find_bad_line(lines: TextLines) -> None:
