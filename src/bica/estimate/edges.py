@@ -315,15 +315,31 @@ def chosen_of_many(table: Varying, sure: Fit, found: LossyFit) -> Fit:
 
     ``spread_of_reach`` among them says whether edges fail at rates of their own, or all alike, as sensors that miss do.
     """
-    lossy, sets = lossy_as_fit(table, found), _sets_of_sensors(table, found)
-    heights = [_height(table, fit.model, sets) for fit in (lossy, sure)]
-    rival = LossyRival(table, lambda: replace(found, log_likelihood=heights[0]), lambda alone: alone)
-    ahead = rival.score() - rival.score_of(replace(sure, log_likelihood=heights[1]))
     if found.interrupted:
         return cut_short(sure)
+    rival, sure_height = _rival_of_many(table, sure, found)
+    ahead = rival.score() - rival.score_of(replace(sure, log_likelihood=sure_height))
     if ahead <= 0:
         return _noted(sure, "sure", found.probability.size, None, -ahead)
-    return _noted(lossy, "lossy", sure.model.n_sources, None, ahead)
+    return _noted(lossy_as_fit(table, found), "lossy", sure.model.n_sources, None, ahead)
+
+
+def is_too_dear(table: Varying, sure: Fit, found: LossyFit) -> bool:
+    """Whether sure sources would be far behind lossy ones even if they explained the rows as well.
+
+    Blocks find too few sources where real networks share links, and lossy edges explain such rows better than that; a
+    search that is not finished may lose only where it already has too many sources.
+    """
+    rival, sure_height = _rival_of_many(table, sure, found)
+    height = max(sure_height, rival.found.log_likelihood or -np.inf)
+    return rival.score() > rival.score_of(replace(sure, log_likelihood=height)) + FAR_AHEAD
+
+
+def _rival_of_many(table: Varying, sure: Fit, found: LossyFit) -> tuple[LossyRival, float]:
+    """The lossy answer with its log-likelihood of sets of ten sensors, and that of the sure one."""
+    sets = _sets_of_sensors(table, found)
+    heights = [_height(table, model, sets) for model in (lossy_as_fit(table, found).model, sure.model)]
+    return LossyRival(table, lambda: replace(found, log_likelihood=heights[0]), lambda alone: alone), heights[1]
 
 
 def spread_of_reach(found: LossyFit, n_rows: float) -> float:

@@ -25,6 +25,7 @@ from bica.estimate.edges import (
     LossyRival,
     chosen_of_many,
     cut_short,
+    is_too_dear,
     lossy_as_fit,
     refutes_sure_edges,
 )
@@ -217,11 +218,10 @@ class Likelihood(Settings):
             try:
                 if found is None and complete and refutes_sure_edges(table, fit):
                     found = learn_lossy_rows(table, self, rng)
-                fit = fit if found is None else chosen_of_many(table, fit, found)
+                if found is not None and (answer is at_once or found.interrupted or is_too_dear(table, fit, found)):
+                    return chosen_of_many(table, fit, found)
             except KeyboardInterrupt:
                 return cut_short(fit)
-            if fit.model.has_lossy_edges or "interrupted" in fit.diagnostics:
-                break
         return fit
 
     def _all_at_once(self, table: Varying, task: WideTask, learned: Round) -> Fit:
