@@ -229,7 +229,9 @@ class Likelihood(Settings):
         decided = learned.unanimous and not asked and self.n_sources is None
         small = table.data.n_sensors <= LATTICE_SENSORS and not decided and table.data.counts().observed is None
         most_states = CELLS_PER_STATE * 2.0**table.data.n_sensors if small else np.inf
-        fit = fit_on_rows(table, self, start, briefly=decided, most_states=most_states, until=rival and rival.stops)
+        fit = fit_on_rows(
+            table, self, start, briefly=decided, most_states=most_states, until=None if rival is None else rival.stops
+        )
         if fit is None and table.data.n_sensors <= LATTICE_SENSORS and not decided:
             # other kinds of noise would take several times as long: only on request
             return fit_on_lattice(table, replace(self, noise="estimate" if self.noise == "auto" else self.noise), start)
