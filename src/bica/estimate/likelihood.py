@@ -215,10 +215,12 @@ class Likelihood(Settings):
             try:
                 if rival is None and complete and refutes_sure_edges(table, fit):
                     rival = RivalOfMany(table, learn_lossy_rows(table, self, rng))
-                if rival is not None and (at_once or rival.found.interrupted):
-                    return rival.chosen(fit)
+                if rival is not None and (at_once or rival.found.interrupted or rival.is_unlike_sure):
+                    fit = rival.chosen(fit)
             except KeyboardInterrupt:
                 return cut_short(fit)
+            if fit.model.has_lossy_edges or "interrupted" in fit.diagnostics:
+                break
         return fit
 
     def _all_at_once(self, table: Varying, task: WideTask, learned: Round, rival: RivalOfMany | None = None) -> Fit:
