@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bica.data.columns import Binarize, numbered
 from bica.data.observations import TableSums
 from bica.data.patterns import PatternCounts
-from bica.data.rows import Persistence, Rows, are_names, refuse_other_columns
+from bica.data.rows import Rows, are_names, refuse_other_columns
 from bica.errors import BicaWarning, DataError, InfeasibleError, MisfitWarning, SettingError
 from bica.methods import DEFAULTS, NoiseSetting, chosen_method
 from bica.model.fit import Fit, Method
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bica.estimate.bootstrap import Bootstrap
     from bica.invert.explain import Explanations
     from bica.invert.posterior import LogProbability
-    from bica.pipeline import Data
+    from bica.pipeline import Data, Persistence
     from bica.report.page import Report
 
 IF_IN_ORDER = "if they are consecutive slots, learn from their order with temporal=True"

@@ -391,12 +391,6 @@ class Found:
         """What the rows say for it, before its sources are paid for."""
         return self.fit.objective + self.correction
 
-    @property
-    def visit(self) -> tuple[float, float]:
-        """What a search remembers of it: the score, and the mean of the unknown noise rates."""
-        noise = self.fit.point.noise
-        return self.score, float(np.mean(noise)) if noise.size else 0.0
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scale:

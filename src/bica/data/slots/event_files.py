@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 
 from bica.data.captures import HEADER, PCAPNG_MAGIC, PcapHeader, Sniffer, add_capture, is_capture, open_bytes
-from bica.data.readers.engine import Compression, TextLines, check_whole, path_literal, plain, text_literal
+from bica.data.readers.engine import Compression, TextLines, path_literal, plain, text_literal, whole_lines
 from bica.data.readers.text import layout_of
 from bica.data.slots.store import DATE_FIRST, EventStore, Unit, date_format, microseconds_sql, unit_of_size
 from bica.data.tables import Kind, check_file, keep_standard_input, kind_inside, kind_of, speaking_of_standard_input
@@ -98,8 +98,7 @@ def open_log(store: EventStore, path: Path, kind: Kind, compression: Compression
         return _parquet_log(store, path)
     if kind not in ("csv", "jsonl"):
         raise DataError(f"{path} is no event log; these are CSV, JSON lines, Parquet, pcap or pcapng")
-    check_whole(path, compression)
-    lines = TextLines(path, compression)
+    lines = whole_lines(path, compression)
     return _csv_log(lines) if kind == "csv" else _json_log(lines)
 
 

@@ -6,9 +6,9 @@ from click.testing import CliRunner
 
 from bica import BICA, Noise, PatternCounts
 from bica.cli.app import app
-from bica.data.rows import Rows, persistence_of
+from bica.data.rows import Rows
 from bica.errors import MisfitWarning
-from bica.pipeline import order_of
+from bica.pipeline import order_of, persistence_of
 from bica.simulate import markov_activity, random_network, simulate
 
 RNG = np.random.default_rng
