@@ -215,9 +215,9 @@ def distance(one: Sets, other: Sets) -> float:
 
 def matching_costs(one: Sets, other: Sets) -> Vector:
     """What it costs to take each source of one for each of the other; both are filled up with empty sets."""
-    number = max(one.size, other.size)
-    left, right = (np.pad(sets, (0, number - sets.size)) for sets in (one, other))
-    apart = left[:, None] ^ right
+    both = np.zeros((2, max(one.size, other.size)), np.int64)
+    both[0, : one.size], both[1, : other.size] = one, other
+    apart = both[0][:, None] ^ both[1]
     cost: Vector = np.bitwise_count(apart) + INEXACT * (apart != 0)
     return cost
 

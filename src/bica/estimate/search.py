@@ -219,7 +219,7 @@ class SourceSearch:
 
     def _note(self, found: Found) -> None:
         noise = found.fit.point.noise
-        self.visited.append((found.score, float(np.mean(noise)) if noise.size else 0.0))
+        self.visited.append((found.score, float(noise.sum()) / noise.size if noise.size else 0.0))
         sources = frozenset(found.fit.point.sources.tolist())
         self.scores[sources] = max(found.score, self.scores.get(sources, -np.inf))
 
