@@ -1,6 +1,7 @@
 """The architecture is a test: imports are absolute and point to earlier rows."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -140,3 +141,15 @@ def test_forwards_only_forward():
 def test_every_part_has_a_row():
     parts = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in PACKAGE.rglob("*.py")}
     assert parts - {"__init__", "__main__"} <= RANK.keys()
+
+
+SAME_NAMES = {  # public names of two rooms that are never used together, and what the page calls its own work
+    "Job",
+    "Match",
+}
+
+
+def test_a_class_name_stands_for_one_class():
+    trees = [ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")]
+    names = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
+    assert {name for name, times in names.items() if times > 1} == SAME_NAMES
