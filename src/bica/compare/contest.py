@@ -239,13 +239,15 @@ def matches(
     names = list(contenders)
     for problem in problems:
         problem.check()
+    untold = [problem.title for problem in problems if not problem.tells_n_sources]
     for name in names:
         method = contender(name).method
-        untold = [problem.title for problem in problems if not problem.tells_n_sources]
-        if method is None or (needs_n_sources(method) and untold):
-            wanted = "the truth" if method is None else "the number of sources"
+        if method is None:
+            raise SettingError(f"{name!r} is the true model, which learns nothing; leave it out")
+        if needs_n_sources(method) and untold:
+            tables = ", ".join(untold)
             raise SettingError(
-                f"{name} needs {wanted} of {', '.join(untold) or 'its problems'}; give it, or leave it out"
+                f"{name} needs the number of sources of {tables}; give it with `sources`, or leave {name} out"
             )
     return [
         Match(contender=name, problem=problem, seed=seed, time_limit=time_limit)

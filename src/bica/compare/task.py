@@ -65,7 +65,7 @@ CONTENDERS = {
 def contender(name: str) -> Contender:
     """The contender of this name."""
     if name not in CONTENDERS:
-        raise SettingError(f"there is no contender {name!r}; choose from {', '.join(map(repr, CONTENDERS))}")
+        raise SettingError(f"there is no method {name!r} to compare; choose from {', '.join(map(repr, CONTENDERS))}")
     return CONTENDERS[name]
 
 
