@@ -23,7 +23,7 @@ ROWS = [
     "estimator compare",
     "applications",
     "report",
-    "experiments warmup",
+    "ahead experiments",
     "web",
     "cli",
 ]

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-import bica.warmup as module
+import bica.ahead as module
+from bica.ahead import Warmup, warmup
 from bica.errors import OutputError
 from bica.kernels import compiled
 from bica.progress import listening
-from bica.warmup import Warmup, warmup
 
 USED = """
 import json
@@ -37,7 +37,7 @@ for n_sensors in 7, 22:
 """
 ONE_WORK = """
 import json
-import bica.warmup as module
+import bica.ahead as module
 module.WORKS = (module._doubtful,)
 done = module.warmup()
 print(json.dumps([done.n_compiled, done.n_ready]))
