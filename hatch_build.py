@@ -17,7 +17,7 @@ COMPILE = """
 import sys, sysconfig
 from pathlib import Path
 from bica.kernels.compiled import ship_all
-from bica.warmup import warmup
+from bica.ahead import warmup
 warmup()
 ship_all(Path(sys.argv[1]))
 python = f"cp{sys.version_info.major}{sys.version_info.minor}"

@@ -10,6 +10,7 @@ from bica.version import __version__
 
 if TYPE_CHECKING:
     from bica import applications, compare, errors, invert, metrics, report, simulate
+    from bica.ahead import warmup
     from bica.data.patterns import PatternCounts
     from bica.estimate.findbica import FindBICA
     from bica.estimate.likelihood import Likelihood
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from bica.model.fit import Fit
     from bica.model.noise import Noise
     from bica.model.or_mixture import OrMixture, load
-    from bica.warmup import warmup
 
 _HOME = {
     "BICA": "bica.estimator",
@@ -30,7 +30,7 @@ _HOME = {
     "OrMixture": "bica.model.or_mixture",
     "PatternCounts": "bica.data.patterns",
     "load": "bica.model.or_mixture",
-    "warmup": "bica.warmup",
+    "warmup": "bica.ahead",
 }
 _MODULES = ("applications", "compare", "errors", "invert", "metrics", "report", "simulate")
 

@@ -103,8 +103,8 @@ def learn(data: Data, method: Method, rng: np.random.Generator, order: Order | N
     counts: PatternCounts | TableSums = data.counts() if isinstance(data, Rows) else data
     if not getattr(method, "learns_from_sums", False):
         counts = counts.counts()
-    known = "" if counts.n_distinct is None else " distinct"
-    report(f"learning from {counts.n_distinct or counts.n_samples:.0f}{known} rows", 0, None)
+    size = f"{len(counts.weights)} distinct" if isinstance(counts, PatternCounts) else f"{counts.n_samples:.0f}"
+    report(f"learning from {size} rows", 0, None)
     if isinstance(data, Rows) and hasattr(method, "fit_in_order"):
         fit = method.fit_in_order(data, rng).in_order()
     else:

@@ -106,25 +106,6 @@ def report_anywhere(what: str, done: int, total: int | None) -> bool:
     return listener is not None
 
 
-def compiling_said_by(say: Callable[[str], None]) -> Listener:
-    """A listener for where there is no terminal: it says once that something is compiled.
-
-    >>> with listening(compiling_said_by(print)):
-    ...     report(COMPILING, 1, 9)
-    ...     report(COMPILING, 2, 9)
-    compiling, once: the first run after an install takes some seconds longer
-    """
-    said = False
-
-    def listener(part: str, _: int, __: int | None) -> None:
-        nonlocal said
-        if part == COMPILING and not said:
-            said = True
-            say(WAIT)
-
-    return listener
-
-
 def tracked(items: Iterable[Item], what: str, total: int | None = None) -> Iterator[Item]:
     """The same ``items``, with a report after each.
 

@@ -91,7 +91,7 @@ def test_the_share_of_misplaced_rows_is_not_understated():
 
 def test_only_complete_rows_are_kept():
     cells = np.ma.masked_invalid([[1, np.nan], [1, 0], [1, 0]])
-    kept = Watched.of(PatternCounts.of(cells), np.arange(2), np.ones(2)).complete()
+    kept = Watched.of(PatternCounts.of(cells), np.arange(2), np.ones(2)).complete
     assert kept.rows().tolist() == [[True, False]]
     assert kept.weights.tolist() == [2.0]
 

@@ -264,12 +264,14 @@ class TestNextSteps:
 class TestNothingToLearn:
     """Degenerate tables get honest answers: never "fits"."""
 
-    @pytest.mark.parametrize("p", [0.05, 0.5, 0.7])
-    def test_independent_columns_hardly_ever_fit(self, p):
-        """That a pair depends on each other is tested at 0.3 % for all pairs; four standard errors above that."""
-        rng, n_tables = np.random.default_rng(int(100 * p)), 30
-        verdicts = [judged(rng.random((400, 5)) < p).verdict for _ in range(n_tables)]
-        assert verdicts.count("fits") <= 0.003 * n_tables + 4 * np.sqrt(0.003 * n_tables)
+    def test_independent_columns_hardly_ever_fit(self):
+        """That a pair depends on each other is tested at 0.3 % for all pairs; four standard errors above that.
+
+        In 39 tables that allows one, where chance alone brings two in 0.6 % of cases.
+        """
+        tables = [np.random.default_rng([seed, 5]).random((400, 5)) < (0.05, 0.5, 0.7)[seed % 3] for seed in range(39)]
+        n_fits = sum(judged(rows).verdict == "fits" for rows in tables)
+        assert n_fits <= 0.003 * len(tables) + 4 * np.sqrt(0.003 * len(tables))
 
     @pytest.mark.parametrize(
         "rows",

@@ -11,6 +11,7 @@ from bica.estimate.averaging import Visits, beliefs_of, distance, edge_support, 
 from bica.estimate.likelihood import lattice_task
 from bica.estimate.score import RatePrior
 from bica.estimate.settings import KnownSource, Varying
+from bica.estimate.whole import IN_DOUBT
 from bica.simulate import random_network
 from tests.reference.slow_averaging import posterior_of_sets
 
@@ -86,7 +87,7 @@ def test_support_and_edges_are_shares_of_the_visits():
 def test_few_rows_are_averaged_and_the_order_of_the_columns_does_not_matter():
     _, data = few_rows(n_samples=60)
     fit = Likelihood().fit(data, RNG(0))
-    assert fit.diagnostics["lead"] < averaging.IN_DOUBT
+    assert fit.diagnostics["lead"] < IN_DOUBT
     assert fit.support is not None
     assert ((fit.support >= 0) & (fit.support <= 1)).all()
     assert fit.support.min() < 0.99
@@ -105,7 +106,7 @@ def test_many_rows_leave_no_doubt_and_take_no_walk(monkeypatch):
     truth = OrMixture([[1, 0, 1], [1, 1, 0], [0, 1, 1], [0, 0, 1]], [0.1, 0.3, 0.2], Noise.flips(0.02))
     monkeypatch.setattr(averaging, "walked", lambda *_: pytest.fail("there is nothing to average over"))
     fit = Likelihood().fit(PatternCounts.of(truth.sample(20_000, RNG(1))), RNG(0))
-    assert fit.diagnostics["lead"] > averaging.IN_DOUBT
+    assert fit.diagnostics["lead"] > IN_DOUBT
     assert fit.support.min() > 0.95
     assert fit.edge_support[fit.model.mixing].min() > 0.95
 

@@ -11,12 +11,12 @@ from bica.estimate.lattice import Surface
 from bica.estimate.likelihood import _with_noise_alone, lattice_task
 from bica.estimate.noise import (
     TYPICAL_ERROR,
-    has_splinters,
     log_evidence,
     own_rates,
     promised,
     rate_of_noise_alone,
 )
+from bica.estimate.search import has_splinters
 from bica.estimate.settings import Settings, Varying
 from bica.model.fit import Fit
 from bica.model.noise import Noise

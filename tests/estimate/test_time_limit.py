@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bica import BICA, progress
+from bica.ahead import _rows as network
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.errors import BicaWarning, LimitError, SettingError
@@ -15,7 +16,6 @@ from bica.estimate.bootstrap import bootstrap
 from bica.estimate.likelihood import Likelihood
 from bica.pipeline import learn
 from bica.progress import go_on, in_threads, is_time_up, report, time_limited
-from bica.warmup import _rows as network
 
 TABLES = {  # one for every way to learn
     "lattice": (Likelihood(noise="estimate"), network(6, 500)),

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.data.chunks import ColumnBits, transposed
+from bica.data.pairs import ColumnBits, transposed
 from bica.data.patterns import PatternCounts
 from bica.kernels.bits import packed
 from bica.kernels.columns import add_bit_weights, add_common_bits, count_bits, count_blocks

@@ -57,7 +57,7 @@ def test_the_weights_are_covariances_of_rows_less_their_means():
 
 def test_an_unlearned_factor_is_no_attractor_any_more():
     mixing, rows, _ = bars(2, 6, 0.15)
-    network = module.Network(covariances(rows))
+    network = module.UnitNetwork(covariances(rows))
     factor, strength = network.recall(18, np.random.default_rng(0))
     assert strength > 0
     assert tuple(factor) in {tuple(column) for column in mixing.T}
@@ -82,14 +82,14 @@ def test_recalls_are_reported_and_ctrl_c_keeps_their_factors(monkeypatch):
     mixing, rows, _ = bars(0, 6, 0.12)
     data = PatternCounts.of(rows)
     seen = []
-    recall = module.Network.recall
+    recall = module.UnitNetwork.recall
 
     def interrupted(self, *arguments):
         if len(seen) == 3:
             raise KeyboardInterrupt
         return recall(self, *arguments)
 
-    monkeypatch.setattr(module.Network, "recall", interrupted)
+    monkeypatch.setattr(module.UnitNetwork, "recall", interrupted)
     with (
         listening(lambda what, done, total: seen.append((what, done))),
         pytest.warns(BicaWarning, match="the factors recalled so far"),

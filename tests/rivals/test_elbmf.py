@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from bica.data.patterns import PatternCounts
 from bica.errors import SettingError
 from bica.metrics import hamming_distance
-from bica.rivals.elbmf import ELBMF, Relaxation, pulled
+from bica.rivals.elbmf import ELBMF, RelaxedTable, pulled
 from tests.rivals.planted import factors, zoo_rows
 
 
@@ -24,7 +24,7 @@ def test_ten_sparse_factors_are_found_but_for_one_cell_in_two_hundred():
 
 def test_factors_are_binary_before_they_are_rounded():
     _, data, _ = factors(0, 4, 100, 30, 0.3, 0.05)
-    task = Relaxation(ELBMF(n_sources=4), data, data.rows().astype(float), 4)
+    task = RelaxedTable(ELBMF(n_sources=4), data, data.rows().astype(float), 4)
     *both, _, converged = task.descend(np.random.default_rng(0))
     assert converged
     assert all(np.minimum(np.abs(factor), np.abs(factor - 1)).max() < 1e-6 for factor in both)
@@ -48,7 +48,7 @@ def test_the_pull_goes_where_the_sum_of_both_terms_is_least(place, l1, l2):
 
 def test_the_objective_is_half_the_squared_error_of_the_product():
     _, data, _ = factors(1, 3, 60, 12, 0.4, 0.1)
-    task = Relaxation(ELBMF(n_sources=3, max_iter=7), data, data.rows().astype(float), 3)
+    task = RelaxedTable(ELBMF(n_sources=3, max_iter=7), data, data.rows().astype(float), 3)
     activity, mixing, errors, converged = task.descend(np.random.default_rng(0))
     assert not converged
     assert errors[-1] == pytest.approx(data.weights @ ((data.rows() - activity @ mixing) ** 2).sum(axis=1) / 2)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from bica.progress import COMPILING, compiling_said_by, listening
+from bica.progress import COMPILING, WAIT, listening
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -284,16 +284,19 @@ def _words(what: str, part: str, done: int, total: int | None) -> str:
 
 @contextmanager
 def _reported(what: str) -> Iterator[None]:
-    """Lines from a thread of its own, so that they also come while a compiled loop runs."""
-    latest, over, compiling, began = [what], Event(), compiling_said_by(note), monotonic()
+    """Lines from a thread of its own, so that they also come while a compiled loop runs; one at once on compiling."""
+    latest, over, began, compiles = what, Event(), monotonic(), False
 
     def listen(part: str, done: int, total: int | None) -> None:
-        compiling(part, done, total)
-        latest[0] = _words(what, part, done, total)
+        nonlocal latest, compiles
+        if part == COMPILING and not compiles:
+            compiles = True
+            note(WAIT)
+        latest = _words(what, part, done, total)
 
     def tell() -> None:
         while not over.wait(PAUSE):
-            note(f"{latest[0]} ({monotonic() - began:.0f} s)")
+            note(f"{latest} ({monotonic() - began:.0f} s)")
 
     thread = Thread(target=tell, daemon=True)
     thread.start()

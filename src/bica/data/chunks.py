@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from bica.data.columns import Columns
 from bica.errors import DataError, RowError
 from bica.kernels.bits import Words, packed
-from bica.kernels.columns import block_histogram, transpose_bits
 from bica.text import brief
 
 MISSING = 2  # the cell was not observed; the other two cell values are 0 and 1
@@ -48,71 +47,6 @@ class Table(Protocol):
 
     def distinct(self) -> Iterator[Chunk]:
         """The same rows for counting only: in any order, equal ones perhaps already grouped."""
-
-
-class CountedRows(Protocol):
-    """Distinct rows in memory, with their weights."""
-
-    @property
-    def patterns(self) -> Words:
-        """The rows as bit sets, (n_patterns, n_words)."""
-
-    @property
-    def observed(self) -> Words | None:
-        """The same for the cells that were observed; None: all were."""
-
-    @property
-    def weights(self) -> NDArray[np.float64]:
-        """How often each row occurred."""
-
-    @property
-    def sensors(self) -> tuple[str, ...]:
-        """The names of the columns."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ColumnBits:
-    """One bit set per sensor: bit r is set where the sensor is on in distinct row r.
-
-    >>> from bica.data.patterns import PatternCounts
-    >>> columns = ColumnBits.of(PatternCounts.of([[0, 1], [1, 1]]))
-    >>> columns.on[:, 0], columns.histogram(np.array([1]))
-    (array([2, 3], dtype=uint64), array([0., 2.]))
-    """
-
-    on: Words  # (n_sensors, n_row_words)
-    observed: Words | None  # the same for the cells that were observed; None: all were
-    weights: NDArray[np.float64]  # (n_patterns,)
-
-    @classmethod
-    def of(cls, data: CountedRows, rows: NDArray[np.int64] | None = None) -> ColumnBits:
-        """Turn the table round, or some of its distinct rows: time goes with the number of ones."""
-        chosen = slice(None) if rows is None else rows
-        observed = None if data.observed is None else transposed(data.observed[chosen], len(data.sensors))
-        return cls(transposed(data.patterns[chosen], len(data.sensors)), observed, data.weights[chosen])
-
-    def histogram(self, sensors: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The weight of every pattern of a few sensors, all cells taken as observed: (2^n,)."""
-        histogram = np.zeros(1 << sensors.size)
-        block_histogram(self.on, sensors, self.weights, histogram)
-        return histogram
-
-    def complete_histogram(self, sensors: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The same for the rows in which all of these sensors were observed."""
-        if self.observed is None:
-            return self.histogram(sensors)
-        words = np.bitwise_and.reduce(self.observed[sensors], axis=0)
-        complete = np.unpackbits(words.view(np.uint8), bitorder="little", count=self.weights.size).astype(bool)
-        histogram = np.zeros(1 << sensors.size)
-        block_histogram(self.on, sensors, np.where(complete, self.weights, 0.0), histogram)
-        return histogram
-
-
-def transposed(words: Words, n_sensors: int) -> Words:
-    """The columns of rows that are bit sets."""
-    columns = np.zeros((64 * words.shape[1], max(1, -(-len(words) // 64))), np.uint64)
-    transpose_bits(np.ascontiguousarray(words), columns)
-    return columns[:n_sensors]
 
 
 def chunk_of_cells(cells: NDArray[np.uint8], weights: NDArray[np.float64] | None = None) -> Chunk:

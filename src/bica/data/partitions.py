@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from bica.data.chunks import Chunk, transposed
-from bica.data.pairs import Square, weight_planes
+from bica.data.chunks import Chunk
+from bica.data.pairs import Square, transposed, weight_planes
 from bica.errors import OutputError
 from bica.kernels.bits import Words, all_observed, group_equal
 from bica.kernels.columns import add_common_bits, block_histogram, count_blocks

@@ -10,9 +10,9 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING, Chunk, ColumnBits, rows_a_chunk
+from bica.data.chunks import MISSING, Chunk, rows_a_chunk
 from bica.data.columns import WEIGHT_LIMIT, Binarize, Reading, checked_names
-from bica.data.pairs import PairCounts
+from bica.data.pairs import ColumnBits, PairCounts
 from bica.data.partitions import QuietCount
 from bica.data.tables import open_table
 from bica.data.writers import write_counts

@@ -36,8 +36,8 @@ from bica.data.readers.engine import (
     Compression,
     LinesTable,
     TextLines,
-    check_whole,
     longest_line,
+    whole_lines,
 )
 from bica.data.readers.frames import FrameTable, LazyTable, check_lazy_types, looks_of_frame, looks_of_schema
 from bica.data.readers.relations import ParquetFile, ParquetTable, Relation, RelationTable, relation_table
@@ -144,7 +144,6 @@ def open_kind(path: Path, kind: Kind, compression: Compression, options: Options
         if options.sample_weight is None and file.holds_counts():
             options = replace(options, sample_weight=COUNT_COLUMN)
         return relation_table(file, *file.columns(), options, "a file")
-    check_whole(path, compression)
     long = options.reading.get("long")
     if (long or options.reading.get("baskets")) and kind != "csv":
         raise SettingError("baskets and long tables are read from CSV, TSV and plain text; write one of these")
@@ -156,7 +155,7 @@ def open_kind(path: Path, kind: Kind, compression: Compression, options: Options
 
 
 def _csv_table(path: Path, compression: Compression, options: Options) -> Table:
-    layout = layout_of(TextLines(path, compression).first_lines(), path)
+    layout = layout_of(whole_lines(path, compression).first_lines(), path)
     columns = options.columns(layout.names, "a file", layout.looks)
     longest = max(layout.header_bytes, longest_line(len(layout.names)))
     lines = TextLines(path, compression, layout.n_header_lines, longest)
@@ -164,7 +163,7 @@ def _csv_table(path: Path, compression: Compression, options: Options) -> Table:
 
 
 def _json_table(path: Path, compression: Compression, options: Options) -> Table:
-    keys = keys_of(TextLines(path, compression))
+    keys = keys_of(whole_lines(path, compression))
     columns = options.columns(keys, "a file", looks_of_keys(TextLines(path, compression), keys))
     longest = longest_line(len(keys), sum(6 * len(key) for key in keys))  # a letter takes at most six as an escape
     lines = TextLines(path, compression, longest=longest)

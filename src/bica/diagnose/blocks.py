@@ -87,10 +87,13 @@ class BlockTests:
 def block_tests(model: OrMixture, watched: Watched) -> BlockTests | None:
     """Test the model on blocks that hold each of its sources; None if there is none. Time goes with blocks and rows."""
     blocks = blocks_of(model.mixing[:, model.probability > 0])
-    watched.counts.fetch(blocks)
+    all_at_once = watched.complete is not None and len(blocks) == 1 and blocks[0].size == watched.places.size
+    if not all_at_once:
+        watched.counts.fetch(blocks)
     found = []
     for sensors in blocks:
-        histogram = watched.counts.histogram_of(sensors) / watched.stretch[sensors].max()
+        histogram = watched.histogram if all_at_once else watched.counts.histogram_of(sensors)
+        histogram = histogram / watched.stretch[sensors].max()
         if histogram.sum() > 0:
             found.append(_Scores.of(_Block.of(model, sensors), histogram))
     return None if not found else _together(found, watched.counts)

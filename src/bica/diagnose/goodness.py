@@ -234,7 +234,7 @@ class QuietRows:
         >>> quiet.observed, quiet.expected, round(quiet.p_value, 4)
         (0.0, 5.0, 0.0032)
         """
-        rows, stretch = watched.counts.quiet_rows(), float(watched.stretch.max(initial=1.0))
+        rows, stretch = watched.quiet, float(watched.stretch.max(initial=1.0))
         false_alarm, _ = model.noise.rates(len(model.sensors))
         silence = 1 - model.probability
         if model.lossy_reach is not None:  # a source may be on and reach nothing

@@ -19,13 +19,15 @@ from scipy.stats import binom, hypergeom
 
 from bica.data.observations import Observations
 from bica.data.pairs import PairCounts, dependent_pairs
+from bica.data.partitions import QuietCount
 from bica.data.patterns import PatternCounts
 from bica.kernels.bits import all_observed
 from bica.kernels.columns import fisher_tails
 from bica.model.fit import Fit
 from bica.text import counted, folded, percent
 
-PAIR_LIMIT = 2048  # sensors up to which all pairs are checked
+PATTERN_LIMIT = 16  # sensors up to which all patterns are checked
+PAIR_LIMIT = 2048  # the same for all pairs
 LEVEL = 0.003  # of the test for negative pairs, corrected for all of them; with the tests of a fit, less than 1 %
 LINKED = 0.05  # level of the test by which two sensors are connected
 FEW_COINCIDENCES = 0.9  # share of those expected: with more, a pair is negative, but only just
@@ -41,29 +43,35 @@ class Watched:
     places: NDArray[np.int64]  # of these sensors in the table
     counts: Observations  # of these sensors
     stretch: NDArray[np.float64]  # (n_watched,), how many consecutive rows count as one independent row
+    quiet: QuietCount  # rows in which none of them is on
+    complete: PatternCounts | None  # the distinct rows without missing cells; None beyond 16 sensors
+    histogram: NDArray[np.float64]  # the weight of every pattern in these; empty beyond 16 sensors
     pairs: PairTests | None  # None if there are no sensors, or too many
 
     @classmethod
     def of(cls, data: Observations, places: NDArray[np.int64], stretch: NDArray[np.float64]) -> Watched:
         """Count and test them; ``stretch`` is for all sensors of the table."""
         counts = data if places.size == data.n_sensors else data.project(places.tolist())
+        complete = complete_rows(counts.counts()) if places.size <= PATTERN_LIMIT else None
+        histogram = np.zeros(0) if complete is None else complete.histogram()
+        gathered = places, counts, stretch[places], counts.quiet_rows(), complete, histogram
         if not 1 <= places.size <= PAIR_LIMIT:
-            return cls(places, counts, stretch[places], None)
+            return cls(*gathered, None)
         pairs = counts.pair_counts()
         thinned = pairs.thinned(stretch[places])
         apart = thinned.apart()
         together = thinned.together()
         tests = apart, dependent_pairs(apart, LEVEL), dependent_pairs(together, LINKED)
         clear = bool(dependent_pairs(together, LEVEL).any())
-        return cls(places, counts, stretch[places], PairTests(pairs, thinned, pairs.expected(), *tests, clear))
+        return cls(*gathered, PairTests(pairs, thinned, pairs.expected(), *tests, clear))
 
-    def complete(self) -> PatternCounts:
-        """The distinct rows without missing cells."""
-        counts = self.counts.counts()
-        if counts.observed is None:
-            return counts
-        rows = (counts.observed == all_observed(counts.n_sensors)).all(axis=1)
-        return PatternCounts(counts.patterns[rows], counts.weights[rows], counts.sensors)
+
+def complete_rows(counts: PatternCounts) -> PatternCounts:
+    """The distinct rows without missing cells."""
+    if counts.observed is None:
+        return counts
+    rows = (counts.observed == all_observed(counts.n_sensors)).all(axis=1)
+    return PatternCounts(counts.patterns[rows], counts.weights[rows], counts.sensors)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,17 +172,18 @@ class TableCheck:
         ones, n_observed = data.ones(), data.times_observed()
         if varying is None:
             varying = Watched.of(data, data.varying(), np.ones(data.n_sensors))
-        pairs = varying.pairs
+        quiet, pairs = varying.quiet if varying.counts is data else data.quiet_rows(), varying.pairs
+        n_distinct, duplicates = data.n_distinct, varying.counts.equal_columns()
         negative = [] if pairs is None else pairs.negative(varying.counts.sensors)
         return cls(
             n_samples=data.n_samples,
             n_sensors=data.n_sensors,
-            n_distinct=data.n_distinct,
-            quiet_share=data.quiet_rows().quiet / data.n_samples,
+            n_distinct=n_distinct,
+            quiet_share=quiet.quiet / data.n_samples,
             missing_share=max(0.0, 1.0 - float(n_observed.mean()) / data.n_samples),
             always_on=_named(data, (ones > 0) & (ones >= n_observed)),
             always_off=_named(data, ones <= 0),
-            duplicates=varying.counts.equal_columns(),
+            duplicates=duplicates,
             n_pairs=0 if pairs is None else varying.places.size * (varying.places.size - 1) // 2,
             n_negative_pairs=len(negative),
             negative_pairs=tuple(negative[:LISTED]),
@@ -277,7 +286,7 @@ def hints(data: PatternCounts) -> list[Hint]:
     ['counts']
     """
     watched = Watched.of(data, data.varying(), np.ones(data.n_sensors))
-    rows = watched.complete()
+    rows = complete_rows(watched.counts.counts())
     if watched.pairs is None or rows.weights.sum() < HINT_ROWS or not 2 <= rows.n_sensors <= HINT_SENSORS:
         return []
     cells = rows.rows()

@@ -31,7 +31,6 @@ from bica.text import VERDICTS, counted, folded, percent
 
 Vector = NDArray[np.float64]
 
-PATTERN_LIMIT = 16  # sensors up to which all patterns are checked
 DOUBT = 0.05  # p-value at or below which a fit is in doubt; it is refuted at LEVEL
 MISPLACED = 0.02  # a share of the rows that matters; with enough rows any model is refuted in some detail
 ROWS_PER_NUMBER = 5  # fewer rows for each fitted number cannot refute it
@@ -76,11 +75,10 @@ class FitCheck:
     def of(cls, fit: Fit, watched: Watched) -> FitCheck:
         """The check of a fit by its table: patterns of all sensors up to 16, else of blocks, and pairs up to 2048."""
         model, fitted, noise = _watched_model(fit.model, watched.places), _fitted(fit), _fitted_noise(fit)
-        sources, small = _named(model, fit.model, fitted), watched.places.size <= PATTERN_LIMIT
-        whole = watched.complete() if small else None
+        sources, whole = _named(model, fit.model, fitted), watched.complete
         n_fitted = int(fitted.sum()) + noise + _fitted_edges(fit)
         checked = whole is not None and whole.weights.size > 0
-        histogram = whole.histogram() if whole is not None and checked else np.zeros(0)
+        histogram = watched.histogram if checked else np.zeros(0)
         rates = model.noise.rates(len(model.sensors))
         shown = (model.mixing, model.probability, *rates)
         probability = pattern_table(*shown, lossy_reach=model.lossy_reach) if checked else np.zeros(0)

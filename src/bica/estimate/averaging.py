@@ -23,7 +23,7 @@ from bica.estimate.noise import FLIPS, PER_SENSOR, TWO_RATES, NoiseKind
 from bica.estimate.score import RatePrior
 from bica.estimate.search import SourceSearch, Start, relatives
 from bica.estimate.settings import Settings, Varying
-from bica.estimate.whole import IN_DOUBT, WholeTask, support_of_columns
+from bica.estimate.whole import WholeTask, support_of_columns
 from bica.kernels.lattice.likelihood import CellGroups
 from bica.kernels.lattice.walk import NORMALS, UNIFORMS, Beliefs, NoisyRows, Place, Suggestions, walk
 from bica.model.files import LEVEL
@@ -215,9 +215,9 @@ def distance(one: Sets, other: Sets) -> float:
 
 def matching_costs(one: Sets, other: Sets) -> Vector:
     """What it costs to take each source of one for each of the other; both are filled up with empty sets."""
-    number = max(one.size, other.size)
-    left, right = (np.pad(sets, (0, number - sets.size)) for sets in (one, other))
-    apart = left[:, None] ^ right
+    both = np.zeros((2, max(one.size, other.size)), np.int64)
+    both[0, : one.size], both[1, : other.size] = one, other
+    apart = both[0][:, None] ^ both[1]
     cost: Vector = np.bitwise_count(apart) + INEXACT * (apart != 0)
     return cost
 
@@ -277,15 +277,14 @@ Task = Callable[[Varying, Settings], WholeTask]  # how a table is learned on the
 
 
 def averaged(table: Varying, settings: Settings, fit: Fit, task: Task) -> Fit:
-    """The fit, averaged over sets of sources where its rows leave them in doubt and the lattice is small enough.
+    """The fit, whose rows leave its sources in doubt, averaged over sets of sources if the lattice is small enough.
 
     The columns are walked over in an order of their own, so that their order in the table does not matter. Ctrl-C keeps
     the fit as it was, marked as interrupted.
     """
-    lead, n_sensors = fit.diagnostics.get("lead"), table.data.n_sensors
-    clear = lead is None or lead > IN_DOUBT or settings.prior not in (None, SAYS_NOTHING)
+    n_sensors = table.data.n_sensors
     small = 2 <= n_sensors <= MOST_SENSORS and fit.model.n_sources <= MOST_SOURCES
-    if clear or not small or "interrupted" in fit.diagnostics:
+    if not small or settings.prior not in (None, SAYS_NOTHING):
         return fit
     wanted = None if settings.n_sources is None else settings.n_sources - table.always.size
     try:

@@ -90,16 +90,13 @@ class LossyRival:
     joined: Callable[[LossyFit], LossyFit]  # families of sources made one
     may_win: bool = True  # whether lossy edges may be the answer, not only the start of another search
     may_go_on: list[bool] = field(default_factory=list)  # for each search with sure edges that was judged
+    was_asked: bool = False  # whether the sources with lossy edges were needed so far
 
     @cached_property
     def found(self) -> LossyFit:
         """The sources with lossy edges."""
-        return self.learn()
-
-    @property
-    def was_asked(self) -> bool:
-        """Whether the sources with lossy edges were needed so far."""
-        return "found" in self.__dict__
+        found, self.was_asked = self.learn(), True
+        return found
 
     @property
     def has_stopped_the_other(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from time import process_time
@@ -30,7 +31,7 @@ from bica.estimate.edges import (
 from bica.estimate.lattice import HIGHEST, LATTICE_SENSORS, Cells, NoiseShape, Surface, lowest_rate
 from bica.estimate.lossy.families import with_families
 from bica.estimate.lossy.learn import learn_lossy
-from bica.estimate.noise import FLIPS, Rival, drowns_in_splinters, has_splinters, rate_of_noise_alone
+from bica.estimate.noise import FLIPS, Rival, rate_of_noise_alone
 from bica.estimate.rows.lossy import learn_lossy_rows
 from bica.estimate.rows.states import MOST_WORK, fit_on_rows
 from bica.estimate.search import (
@@ -43,13 +44,15 @@ from bica.estimate.search import (
     add,
     add_several,
     drop,
+    drowns_in_splinters,
     from_rows,
+    has_splinters,
     look_closer,
     single,
 )
 from bica.estimate.settings import WORD, Settings, Varying
 from bica.estimate.temporal import Bounds, learn_in_time
-from bica.estimate.whole import FIRST_PROBABILITY, Route, WholeTask
+from bica.estimate.whole import FIRST_PROBABILITY, IN_DOUBT, Route, WholeTask
 from bica.kernels.bits import all_observed
 from bica.kernels.compiled import A_WIDE_FIT, expect, n_compiled
 from bica.model.files import probability_interval
@@ -82,9 +85,12 @@ class Likelihood(Settings):
 
     def fit(self, data: Observations, rng: np.random.Generator) -> Fit:
         """Learn from counted rows; Ctrl-C keeps the best so far. Chance is used for tables of many sensors only."""
-        with time_limited(self.time_limit):
-            fit = self._marked(self._fit(data, rng))
-        _warn_if_unfinished(fit)
+        with nullcontext() if self.time_limit is None else time_limited(self.time_limit):
+            fit = self._fit(data, rng)
+            if "interrupted" in fit.diagnostics:
+                fit = self._marked(fit)
+        if "interrupted" in fit.diagnostics:
+            _warn_of_its_end(fit)
         return fit
 
     def _fit(self, data: Observations, rng: np.random.Generator) -> Fit:
@@ -92,17 +98,17 @@ class Likelihood(Settings):
         table = Varying.of(data, self.known, self.forbidden)
         largest = AT_ONCE if self.prior is None else LATTICE_SENSORS  # a prior is for the lattice alone
         try:
-            if table.places.size <= largest:
-                return averaged(table, self, self._fit_at_once(table, self.edges_to_learn()), lattice_task)
-            return self._fit_in_own_order(data, rng)
+            if table.places.size > largest:
+                return self._fit_in_own_order(data, rng)
+            fit = self._fit_at_once(table, self.edges_to_learn())
+            in_doubt = fit.diagnostics.get("lead", np.inf) <= IN_DOUBT and "interrupted" not in fit.diagnostics
+            return averaged(table, self, fit, lattice_task) if in_doubt else fit
         except TimeUp:
             return nothing_found(table, self.noise)
 
     def _marked(self, fit: Fit) -> Fit:
-        """The fit, with the time limit among its diagnostics if that ended it."""
-        if "interrupted" not in fit.diagnostics or not is_time_up():
-            return fit
-        return replace(fit, diagnostics={**fit.diagnostics, "time_limit": self.time_limit})
+        """The fit that was interrupted, with the time limit among its diagnostics if that ended it."""
+        return replace(fit, diagnostics={**fit.diagnostics, "time_limit": self.time_limit}) if is_time_up() else fit
 
     def _fit_at_once(self, table: Varying, edges: str) -> Fit:
         """From the exact likelihood of all sensors: with sure edges, with lossy ones, or with whichever is better."""
@@ -130,9 +136,12 @@ class Likelihood(Settings):
         """
         self._check_in_order()
         with time_limited(self.time_limit):
-            fit = self._marked(self._fit_in_order(rows, rng))
-        if fit.method == IN_TIME or "time_limit" in fit.diagnostics:  # else the fit without order has warned
-            _warn_if_unfinished(fit)
+            fit = self._fit_in_order(rows, rng)
+            if "interrupted" in fit.diagnostics:
+                fit = self._marked(fit)
+        has_warned = fit.method != IN_TIME and "time_limit" not in fit.diagnostics  # the fit without order
+        if "interrupted" in fit.diagnostics and not has_warned:
+            _warn_of_its_end(fit)
         return fit
 
     def _fit_in_order(self, rows: Rows, rng: np.random.Generator) -> Fit:
@@ -247,9 +256,9 @@ class Likelihood(Settings):
         return task.result(learned) if fit is None else fit
 
 
-def _warn_if_unfinished(fit: Fit) -> None:
-    """Warn of a fit that Ctrl-C or its own time limit ended; a limit around several fits is not the matter of one."""
-    if "interrupted" in fit.diagnostics and not is_time_up():
+def _warn_of_its_end(fit: Fit) -> None:
+    """Warn that Ctrl-C or its own time limit ended a fit; a limit around several fits is not the matter of one."""
+    if not is_time_up():
         warnings.warn(INTERRUPTED if "time_limit" not in fit.diagnostics else TIME_UP, BicaWarning, stacklevel=3)
 
 
@@ -383,14 +392,24 @@ def fit_on_lattice(
     """The fit of a search that starts from no source or as told; Ctrl-C keeps the best so far."""
     task = lattice_task(table, settings, well_begun=start is not None)
     search = task.search(start)
-    if not isinstance(settings.noise, Noise):
-        try:
-            first = search if start is not None else _first_search(task, search, rival)
-        except KeyboardInterrupt:
-            return task.result(search, FLIPS, interrupted=True)
-        return task.learned(first, rival)
-    if _is_clear(settings.noise):
-        return task.learned(search)
+    if isinstance(settings.noise, Noise):
+        return task.learned(search) if _is_clear(settings.noise) else _after_one_flip_rate(task, search)
+    try:
+        if start is None and (table.data.ones() / table.data.times_observed() >= BUSY).any():
+            search = _with_busy_sensors(task, search)
+        if start is None:  # a search that meets a rival stops at splinters
+            search.run(task.route.first_moves, until=None if rival is None else drowns_in_splinters)
+            noise = search.best.fit.point.noise
+            leaves_much = noise.size and noise.min() >= MUCH_NOISE
+            if leaves_much and not (rival is not None and has_splinters(search)):
+                search = _from_less_noise(task, search)
+    except KeyboardInterrupt:
+        return task.result(search, FLIPS, interrupted=True)
+    return task.learned(search, rival)
+
+
+def _after_one_flip_rate(task: WholeTask, search: SourceSearch) -> Fit:
+    """The fit with given noise that explains too little to start from: one flip rate finds the sources first."""
     try:
         search.run()
     except KeyboardInterrupt:
@@ -404,15 +423,13 @@ MUCH_NOISE = 0.25  # a flip rate at which noise may only stand for sources that 
 
 
 def _with_busy_sensors(task: WholeTask, search: SourceSearch) -> SourceSearch:
-    """The search; where sensors are nearly always on, one that starts with a source for each, if that leads further.
+    """The search or, if that leads further, one that starts with a source for each sensor that is nearly always on.
 
     Noise alone explains a sensor that is on in 99 % of the rows so badly that the first sources must serve that sensor,
     whatever else they reach, and few of them are ever mended.
     """
     data, start = task.table.data, task.start()
     share = data.ones() / data.times_observed()
-    if share.max(initial=0.0) < BUSY:
-        return search
     sets = np.setdiff1d(single(data.n_sensors)[share >= BUSY], [*start.sources, *task.table.forbidden_sets])
     if not sets.size:
         return search
@@ -427,24 +444,11 @@ def _with_busy_sensors(task: WholeTask, search: SourceSearch) -> SourceSearch:
     return other if other.best.score > search.best.score else search
 
 
-def _first_search(task: WholeTask, search: SourceSearch, rival: Rival | None) -> SourceSearch:
-    """The search after its first moves, or another that led further; one that meets a rival stops at splinters."""
-    first = _with_busy_sensors(task, search)
-    if rival is None:
-        first.run(task.route.first_moves)
-        return _from_less_noise(task, first)
-    first.run(task.route.first_moves, until=drowns_in_splinters)
-    return first if has_splinters(first) else _from_less_noise(task, first)
-
-
 def _from_less_noise(task: WholeTask, search: SourceSearch) -> SourceSearch:
-    """The search; where it leaves much to noise, one that starts from frequent rows, if that leads further.
+    """A search that left much to noise or, if that leads further, one that starts from frequent rows.
 
     A source that is always on, with sensors that err in a third of the rows, can be a trap: its rate has no slope.
     """
-    noise = search.best.fit.point.noise
-    if not noise.size or noise.min() < MUCH_NOISE:
-        return search
     other = task.search(_from_frequent_rows(task))
     for each in (other, search):
         each.run()
@@ -481,11 +485,12 @@ def lattice_task(table: Varying, settings: Settings, *, well_begun: bool = False
     Beyond, a search that is ``well_begun`` with the answer of blocks compares gains at once.
     """
     _check_size(table.whole.counts(), table.data.n_sensors)
-    first, cells = _first_shape(table, settings), Cells.of(table.data.counts())
+    shape, cells = _first_shape(table, settings), Cells.of(table.data.counts())
     pool = np.arange(1, 2**cells.n_sensors)
     if cells.n_sensors > ALL_SETS:
         pool = from_rows(cells.cells, cells.weights, cells.n_sensors)
     surface = partial(Surface, cells, forbidden=table.forbidden_sets)
+    first = surface(shape)
     if well_begun and cells.n_sensors > CLOSER_LOOK:
         route = Route(first, surface, BY_GAIN, (add_several, drop), pool, NOTED, exact=False, most_work=MOST_WORK)
         return WholeTask(table, settings, route)

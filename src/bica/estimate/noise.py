@@ -19,7 +19,7 @@ from scipy.special import expit
 
 from bica.estimate.lattice import NoiseShape, lowest_rate
 from bica.estimate.score import AT_BOUND, TYPICAL_RATE
-from bica.estimate.search import SourceSearch, Start, drop
+from bica.estimate.search import SourceSearch, Start, drop, has_splinters, largest
 from bica.estimate.settings import Varying
 
 Sets = NDArray[np.int64]
@@ -185,17 +185,6 @@ def _is_worth_a_try(task: NoiseTask, search: SourceSearch, shape: NoiseShape) ->
     )
 
 
-def drowns_in_splinters(search: SourceSearch) -> bool:
-    """Whether there are more sources than sensors, most of them contained in others."""
-    return search.n_sources > search.surface.cells.n_sensors and has_splinters(search)
-
-
-def has_splinters(search: SourceSearch) -> bool:
-    """Whether most sources are contained in others."""
-    sources = search.best.fit.point.sources
-    return bool(2 * largest(sources).sum() < sources.size)
-
-
 def looks_lossy(sources: Sets, kind: NoiseKind) -> bool:
     """Whether one flip rate is not enough, or many sources are others less one sensor.
 
@@ -238,17 +227,6 @@ def without_splinters(search: SourceSearch, shape: NoiseShape) -> Start:
     kept[:n_known] = True
     noise = np.repeat([FIRST_FALSE_ALARM, FIRST_MISS], shape.n_unknown // 2)
     return Start(fit.point.sources[kept], fit.point.rate[kept], fit.free[kept], noise, n_known)
-
-
-def largest(sources: Sets) -> NDArray[np.bool_]:
-    """Which sets are not contained in another one.
-
-    >>> largest(np.array([3, 1, 6])).tolist()
-    [True, False, True]
-    """
-    inside = (sources[:, None] & sources == sources[:, None]) & (sources[:, None] != sources)
-    outermost: NDArray[np.bool_] = ~inside.any(axis=1)
-    return outermost
 
 
 def log_evidence(search: SourceSearch) -> float:

@@ -9,7 +9,8 @@ their rates, so less must be paid for knowing them: that is the correction.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -105,10 +106,7 @@ class RatePrior:
     @property
     def constant(self) -> float:
         """The part of the log density that does not depend on the rates."""
-        expected = 0.5 * self.VARIANCE_COUNT
-        variance = gammaln(self.degrees) - gammaln(expected) + expected * math.log(expected * self.VARIANCE)
-        mean = 0.5 * math.log(self.MEAN_COUNT / (self.MEAN_COUNT + self.n_rates))
-        return float(variance + mean - 0.5 * self.n_rates * math.log(2 * math.pi))
+        return _constant_of(self)
 
     def log_density(self, log_rate: Vector) -> float:
         """Of these log rates together."""
@@ -133,6 +131,14 @@ class RatePrior:
         apart = log_rate - self.MEAN
         from_mean: Vector = apart - apart.sum() / (self.MEAN_COUNT + self.n_rates)
         return from_mean
+
+
+@cache
+def _constant_of(prior: RatePrior) -> float:
+    expected = 0.5 * prior.VARIANCE_COUNT
+    variance = gammaln(prior.degrees) - gammaln(expected) + expected * math.log(expected * prior.VARIANCE)
+    mean = 0.5 * math.log(prior.MEAN_COUNT / (prior.MEAN_COUNT + prior.n_rates))
+    return float(variance + mean - 0.5 * prior.n_rates * math.log(2 * math.pi))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -270,9 +276,9 @@ def refit(
     """
     pace = pace or surface.pace
     climb = _Climb(surface, free, prior, pace.tries)
-    point, objective, information = start, climb.objective(start), np.empty((0, 0))
+    point, objective, information, here = start, climb.objective(start), np.empty((0, 0)), start
     for _ in range(pace.most_steps):
-        slope, information = climb.ground(point)
+        (slope, information), here = climb.ground(point), point
         step = climb.bounded_step(point, slope, information)
         promised = float(slope @ step)  # twice what a quadratic hill would still give
         if promised < pace.tolerance or objective + promised < needed:
@@ -286,7 +292,7 @@ def refit(
             break
     point, free = climb.without_dead(point, n_known)  # not before: a long step may send a source to 0 for a while
     climb = _Climb(surface, free, prior, pace.tries)
-    if exact or len(information) != point.rate.size + point.noise.size:
+    if (exact and point is not here) or len(information) != point.rate.size + point.noise.size:
         information = climb.information(point)
     return Refit(point, free, climb.objective(point), information)
 
@@ -301,24 +307,30 @@ class _Climb:
     tries: int
 
     def objective(self, point: Point) -> float:
-        pull = self.surface.noise.pull * float(np.log1p(-point.noise).sum())
-        return point.log_likelihood + pull + self.prior.log_density(point.rate[self.free])
+        height = point.log_likelihood
+        if self.surface.noise.pull:
+            height += self.surface.noise.pull * float(np.log1p(-point.noise).sum())
+        return height + self.prior.log_density(point.rate[self.free]) if self.prior.n_rows else height
 
     def ground(self, point: Point) -> tuple[Vector, NDArray[np.float64]]:
         """The slope by rates, then by unknown noise, and their information."""
         slope = self.surface.gradient(point)
-        slope[np.flatnonzero(self.free)] += self.prior.slope(point.rate[self.free])
-        slope[point.rate.size :] -= self.surface.noise.pull / (1.0 - point.noise)
+        if self.prior.n_rows:
+            slope[np.flatnonzero(self.free)] += self.prior.slope(point.rate[self.free])
+        if self.surface.noise.pull:
+            slope[point.rate.size :] -= self.surface.noise.pull / (1.0 - point.noise)
         return slope, self.information(point)
 
     def information(self, point: Point) -> NDArray[np.float64]:
         """The empirical Fisher information of rates, then unknown noise."""
         derivatives = self.surface.derivatives(point)
         information = (derivatives * self.surface.cells.weights) @ derivatives.T
-        places = np.flatnonzero(self.free)
-        information[places, places] += self.prior.curvature(point.rate[self.free])
-        unknown = np.arange(point.rate.size, len(information))
-        information[unknown, unknown] += self.surface.noise.pull / (1.0 - point.noise) ** 2
+        if self.prior.n_rows:
+            places = np.flatnonzero(self.free)
+            information[places, places] += self.prior.curvature(point.rate[self.free])
+        if self.surface.noise.pull:
+            unknown = np.arange(point.rate.size, len(information))
+            information[unknown, unknown] += self.surface.noise.pull / (1.0 - point.noise) ** 2
         return information
 
     def bounded_step(self, point: Point, slope: Vector, information: NDArray[np.float64]) -> Vector:
@@ -331,7 +343,7 @@ class _Climb:
             step[:] = 0.0
             if not moving.any():
                 return step
-            part = information[np.ix_(moving, moving)]
+            part = information if moving.all() else information[np.ix_(moving, moving)]
             ridge = 1e-10 * np.trace(part) / len(part) + 1e-12
             step[moving] = np.linalg.solve(part + ridge * np.eye(len(part)), slope[moving])
             if (np.where(step > 0, room_above, room_below)[moving] > AT_BOUND).all():
@@ -391,12 +403,6 @@ class Found:
         """What the rows say for it, before its sources are paid for."""
         return self.fit.objective + self.correction
 
-    @property
-    def visit(self) -> tuple[float, float]:
-        """What a search remembers of it: the score, and the mean of the unknown noise rates."""
-        noise = self.fit.point.noise
-        return self.score, float(np.mean(noise)) if noise.size else 0.0
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scale:
@@ -413,11 +419,12 @@ class Scale:
     surface: Any
     cost: Vector
     prior: BetaPrior = NO_PRIOR
+    _compared: dict[tuple[bytes, bytes], float] = field(default_factory=dict, init=False, repr=False)
 
     def cost_of(self, sources: NDArray[np.int64], beside: NDArray[np.int64]) -> Vector:
         """What each source, a bit set, must gain beside these others."""
         by_size: Vector = self.cost[np.bitwise_count(sources.view(np.uint64))]
-        if not beside.size:
+        if not beside.size or not sources.size:
             return by_size
         n_pairs, n_neighbours = beside.size * (beside.size - 1) / 2, beside.size * (self.cost.size - 1)
         union = np.where(is_union(sources, beside), self.cost[0] + math.log(max(n_pairs, 1.0)), np.inf)
@@ -430,6 +437,13 @@ class Scale:
         return one.worth - other.worth - self._dearer(ours, theirs)
 
     def _dearer(self, ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> float:
+        """By how much more our sources cost than theirs, remembered: a set is compared several times on its way."""
+        key = ours.tobytes(), theirs.tobytes()
+        if key not in self._compared:
+            self._compared[key] = self._difference(ours, theirs)
+        return self._compared[key]
+
+    def _difference(self, ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> float:
         equal = ours[:, None] == theirs
         in_both, in_ours = equal.any(axis=1), equal.any(axis=0)
         shared = ours[in_both]

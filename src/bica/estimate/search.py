@@ -72,6 +72,17 @@ def relatives(sources: Sets, n_sensors: int) -> Sets:
     return np.unique(np.concatenate([np.empty(0, np.int64), *related]))
 
 
+def largest(sources: Sets) -> Flags:
+    """Which sets are not contained in another one.
+
+    >>> largest(np.array([3, 1, 6])).tolist()
+    [True, False, True]
+    """
+    inside = (sources[:, None] & sources == sources[:, None]) & (sources[:, None] != sources)
+    outermost: Flags = ~inside.any(axis=1)
+    return outermost
+
+
 TRIED = 3  # candidates that are refitted in one move
 SHORTLIST = 150  # candidates that are looked at again after each addition
 HOPELESS = 10.0  # nats: a forecast this far below the best score is not tried
@@ -146,7 +157,8 @@ class SourceSearch:
         self.until: Callable[[SourceSearch], bool] | None = None  # when the present run is to end early
         self.turn = 0  # whose turn it is to be exchanged
         self.wanted: int | None = None  # how many sources there are, the known ones among them, where that is known
-        first = self.surface.at(start.sources, start.rate, start.noise)
+        noise = start.noise if self.surface.noise.n_unknown else np.empty(0)
+        first = self.surface.at(start.sources, start.rate, noise)
         self.best = task.scale.best(first, start.free, start.n_known, exact=task.exact)
         self.left: frozenset[frozenset[int]] = frozenset()  # sets of sources that were the best before
         self.visited: list[tuple[float, float]] = []  # score and mean noise of every set of sources refitted
@@ -212,15 +224,10 @@ class SourceSearch:
         return found
 
     def _note(self, found: Found) -> None:
-        self.visited.append(found.visit)
+        noise = found.fit.point.noise
+        self.visited.append((found.score, float(noise.sum()) / noise.size if noise.size else 0.0))
         sources = frozenset(found.fit.point.sources.tolist())
         self.scores[sources] = max(found.score, self.scores.get(sources, -np.inf))
-
-    @property
-    def lead(self) -> float:
-        """By how much the best scores above all other sets of sources that were refitted."""
-        best = frozenset(self.best.fit.point.sources.tolist())
-        return self.best.score - max((s for sources, s in self.scores.items() if sources != best), default=-np.inf)
 
     def improves(self, found: Found) -> bool:
         """Whether this is the best so far; if so, it is kept. No set of sources that was left comes back."""
@@ -462,6 +469,17 @@ def look_closer(search: SourceSearch) -> bool:
     """Add or exchange by gain instead of slope; what is found among so many sets must be notable."""
     closer = search.branch(better=NOTABLE)
     return (add_several(closer) or exchange(closer)) and search.improves(closer.best)
+
+
+def drowns_in_splinters(search: SourceSearch) -> bool:
+    """Whether there are more sources than sensors, most of them contained in others."""
+    return search.n_sources > search.surface.cells.n_sensors and has_splinters(search)
+
+
+def has_splinters(search: SourceSearch) -> bool:
+    """Whether most sources are contained in others."""
+    sources = search.best.fit.point.sources
+    return bool(2 * largest(sources).sum() < sources.size)
 
 
 DOING: dict[Move, str] = {

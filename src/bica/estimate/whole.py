@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,8 @@ IN_DOUBT = 4.0  # nats: a smaller lead over all other sets of sources leaves the
 class Route:
     """How the likelihood of all sensors is computed, and how it is searched."""
 
-    first_shape: NoiseShape  # the noise to begin with
-    surface: Callable[[NoiseShape], Any]  # for searching
+    first_surface: Any  # the likelihood with the noise to begin with
+    surface: Callable[[NoiseShape], Any]  # the same with other noise
     moves: Sequence[Move]
     first_moves: Sequence[Move]  # those that soon show whether another kind of noise is worth a search
     pool: NDArray[np.int64]
@@ -74,9 +74,7 @@ class WholeTask:
     ) -> SourceSearch:
         """A search from the known sources or as told, with the first noise or with ``another`` kind."""
         route, data, prior, start = self.route, self.table.data, self.prior, start or self.start()
-        surface = route.surface(shape or route.first_shape)
-        if not surface.noise.n_unknown:
-            start = replace(start, noise=np.empty(0))
+        surface = route.first_surface if shape is None else route.surface(shape)
         task = SearchTask(
             Scale(surface, cost_by_size(data.n_sensors, data.n_samples + prior.n_rows, data.n_sensors), prior),
             route.moves,
@@ -115,7 +113,7 @@ class WholeTask:
         report = noise_report(search, surface, fit, errors, kind)
         self._warn_of_vague_noise(report)
         self._warn_of_another_number(fit.point.sources.size + self.table.always.size)
-        noise = self._noise(fit, surface, kind)
+        lead, noise = lead_of(search), self._noise(fit, surface, kind)
         sensors = np.arange(self.table.data.n_sensors, dtype=np.uint64)[:, None]
         mixing = (fit.point.sources.view(np.uint64) >> sensors) & 1 == 1
         model, error = self.table.model(mixing, fit.point.probability, errors.probability, noise)
@@ -128,13 +126,13 @@ class WholeTask:
             n_iter=len(search.visited),
             converged=not (interrupted or search.is_spent),
             diagnostics={"score": search.best.score, "noise": report}
-            | ({"lead": search.lead} if self.route.exact and np.isfinite(search.lead) else {})
-            | ({"interrupted": True} if interrupted else self._averaging(search, model)),
+            | ({"lead": lead} if self.route.exact and np.isfinite(lead) else {})
+            | ({"interrupted": True} if interrupted else self._averaging(search, model, lead)),
         )
 
-    def _averaging(self, search: SourceSearch, model: OrMixture) -> dict[str, Any]:
+    def _averaging(self, search: SourceSearch, model: OrMixture, lead: float) -> dict[str, Any]:
         """The support of sources that are hardly in doubt, from the scores of all sets of sources refitted."""
-        if not self.route.exact or search.lead <= IN_DOUBT or self.settings.prior is not None:
+        if not self.route.exact or lead <= IN_DOUBT or self.settings.prior is not None:
             return {}
         weights = {sources: math.exp(score - search.best.score) for sources, score in search.scores.items()}
         total, support = sum(weights.values()), dict.fromkeys(set().union(*weights), 0.0)
@@ -179,6 +177,12 @@ class WholeTask:
         for rates, varying in zip(every, found, strict=True):
             rates[self.table.places] = varying
         return Noise(*every)
+
+
+def lead_of(search: SourceSearch) -> float:
+    """By how much the best scores above all other sets of sources that were refitted."""
+    best = frozenset(search.best.fit.point.sources.tolist())
+    return search.best.score - max((s for sources, s in search.scores.items() if sources != best), default=-np.inf)
 
 
 def support_of_columns(table: Varying, model: OrMixture, support: Mapping[int, float]) -> list[float]:

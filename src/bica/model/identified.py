@@ -112,7 +112,7 @@ class _Matching:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PairIdentity:
     """What rows tell about a source of two sensors."""
 
     together: float  # the share of rows in which it is the reason that both are on: beyond chance
@@ -120,7 +120,7 @@ class Pair:
     most: float  # where no sensor is ever on by itself
 
 
-def pair_of(probability: float, reach: tuple[float, float], leak: tuple[float, float]) -> Pair:
+def pair_of(probability: float, reach: tuple[float, float], leak: tuple[float, float]) -> PairIdentity:
     """The range of the probability of a pair whose likelihood is the same, with reach and leaks to go with it.
 
     >>> found = pair_of(0.2, (0.5, 0.5), (0.0, 0.0))
@@ -134,7 +134,7 @@ def pair_of(probability: float, reach: tuple[float, float], leak: tuple[float, f
     first, second = (1 - (1 - a) * (1 - probability * q)), (1 - (1 - b) * (1 - probability * r))
     overlap = first + second - 1 + (1 - a) * (1 - b) * both_quiet
     beyond_chance = overlap - first * second
-    return Pair(beyond_chance, -math.expm1(-kappa), min(1.0, first * second / overlap) if overlap > 0 else 1.0)
+    return PairIdentity(beyond_chance, -math.expm1(-kappa), min(1.0, first * second / overlap) if overlap > 0 else 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class Determined:
     """How far each source of a model with lossy edges is determined by the rows."""
 
     is_identified: tuple[bool, ...]
-    pairs: tuple[Pair | None, ...]  # of sources of two sensors, where nothing is missed
+    pairs: tuple[PairIdentity | None, ...]  # of sources of two sensors, where nothing is missed
 
 
 def determined_by(document: ModelDocument) -> Determined:
@@ -198,7 +198,7 @@ def determined_by(document: ModelDocument) -> Determined:
     return Determined(identified([source.sensors for source in document.sources]).sources, tuple(pairs))
 
 
-def _pair(source: SourceEntry, leaks: tuple[float, ...]) -> Pair | None:
+def _pair(source: SourceEntry, leaks: tuple[float, ...]) -> PairIdentity | None:
     if len(source.sensors) != 2 or source.probability in (0.0, 1.0):
         return None
     q, r = source.reach or (1.0, 1.0)

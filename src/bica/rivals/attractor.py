@@ -94,7 +94,7 @@ class Attractor:
 
     def _factors(self, data: PatternCounts, rows: Bits, rng: np.random.Generator) -> tuple[Bits, list[float], bool]:
         """The distinct factors (n_factors, n_sensors), the strength of every recall, and whether Ctrl-C ended them."""
-        network = Network(covariances(rows))
+        network = UnitNetwork(covariances(rows))
         most = self.max_recalls or 2 * data.n_sensors
         size = min(self.max_size or data.n_sensors // 2, data.n_sensors - 1)
         found: dict[bytes, Bits] = {}
@@ -115,7 +115,7 @@ class Attractor:
         return _stacked(found, data.n_sensors), strengths, False
 
 
-class Network:
+class UnitNetwork:
     """Units that excite each other as much as their sensors covary."""
 
     def __init__(self, weights: Floats) -> None:
@@ -176,7 +176,9 @@ def covariances(rows: Bits) -> Floats:
 
 def _level_by_chance(rows: Bits, max_size: int, rng: np.random.Generator) -> float:
     """The strength that recalls seldom exceed if every sensor is on as often as in the table, but on its own."""
-    strengths = [Network(covariances(rng.permuted(rows, axis=0))).recall(max_size, rng)[1] for _ in range(N_SHUFFLES)]
+    strengths = [
+        UnitNetwork(covariances(rng.permuted(rows, axis=0))).recall(max_size, rng)[1] for _ in range(N_SHUFFLES)
+    ]
     return float(np.quantile(strengths, SHUFFLED_LEVEL))
 
 

@@ -67,12 +67,12 @@ class ELBMF:
         n_sources = required_n_sources(self.n_sources, "ELBMF")
         if not data.ones().any():
             return nothing_found("elbmf", data, self.noise)
-        task = Relaxation(self, data, data.rows().astype(np.float64), n_sources)
+        task = RelaxedTable(self, data, data.rows().astype(np.float64), n_sources)
         return fit_best_start("elbmf", data, task.run, self.n_init, rng)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Relaxation:
+class RelaxedTable:
     """One table to be factorised; equal rows share their activity."""
 
     settings: ELBMF

@@ -88,7 +88,7 @@ class Sampling:
     def run(self, number: int, rng: np.random.Generator) -> Attempt:
         """Walk from a random start, and average what is visited after the burn-in."""
         chain = Chain(self, FIRST_ON[number % len(FIRST_ON)], rng)
-        sums = Sums(chain)
+        sums = DrawSums(chain)
         costs: list[float] = []
         for sweep in range(self.settings.burn_in + self.settings.n_draws):
             chain.sweep(rng, adapt=sweep >= FIRST_SWEEPS)
@@ -97,7 +97,7 @@ class Sampling:
                 sums.add(chain)
         return self._attempt(chain, sums, costs)
 
-    def _attempt(self, chain: Chain, sums: Sums, costs: list[float]) -> Attempt:
+    def _attempt(self, chain: Chain, sums: DrawSums, costs: list[float]) -> Attempt:
         activity, reach = sums.activity / self.settings.n_draws, sums.mixing.T / self.settings.n_draws
         noise = self.settings.noise
         if noise == "estimate":
@@ -167,7 +167,7 @@ class Chain:
         return -gain
 
 
-class Sums:
+class DrawSums:
     """What is added up over the draws."""
 
     def __init__(self, chain: Chain) -> None:

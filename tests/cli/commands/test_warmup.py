@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-import bica.warmup as module
-from bica.warmup import Warmup
+import bica.ahead as module
+from bica.ahead import Warmup
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def warmup(as_json: bool) -> None:
 
     For images of containers and nodes of clusters; elsewhere the first fit compiles what it needs.
     """
-    from bica.warmup import warmup as warm_up
+    from bica.ahead import warmup as warm_up
 
     with waiting("warming up"):
         done = warm_up()

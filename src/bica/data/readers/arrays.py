@@ -13,7 +13,7 @@ from scipy import sparse
 
 from bica.data.chunks import MISSING, STRANGE, Chunk, Table, cells_of, chunk_of_values, rows_a_chunk, strange_value
 from bica.data.columns import SAMPLE, Columns, Options, looks_of, numbered
-from bica.data.readers.engine import Compression, TextLines
+from bica.data.readers.engine import Compression, whole_lines
 from bica.data.readers.matrix_files import FREE_BYTES, UNPACKED_LIMIT, check_shape, read_matrix
 from bica.data.readers.text import DELIMITERS, CsvParser, layout_of
 from bica.errors import DataError, LimitError, MissingExtraError, SettingError
@@ -237,7 +237,7 @@ Cell = tuple[int, str]  # the row and the column of a cell that is on
 
 def basket_table(path: Path, compression: Compression, options: Options) -> Table:
     """One row per line, on where an item stands in it; columns are the items, as they first appear."""
-    lines = [line for line in TextLines(path, compression).all_lines() if line.strip()]
+    lines = [line for line in whole_lines(path, compression).all_lines() if line.strip()]
     if not lines:
         raise DataError(f"{path} is empty: it has no baskets")
     delimiter = max(DELIMITERS, key=lambda sign: sum(sign in line for line in lines[:SAMPLE]))
@@ -259,7 +259,7 @@ def long_table(path: Path, compression: Compression, options: Options, named: Se
     """One row per value of the first named column, on in the columns that the second one names beside it."""
     if len(named) != 2:
         raise SettingError("`long` names two columns of the table: that of the rows and that of the sensors")
-    lines = TextLines(path, compression)
+    lines = whole_lines(path, compression)
     layout = layout_of(lines.first_lines(), path)
     for name in named:
         if name not in layout.names:

@@ -211,6 +211,12 @@ def check_whole(path: Path, compression: Compression) -> None:
         refuse_huge_lines(path, longest, n_lines)
 
 
+def whole_lines(path: Path, compression: Compression) -> TextLines:
+    """The lines of a file that is neither cut nor damaged."""
+    check_whole(path, compression)
+    return TextLines(path, compression)
+
+
 def _last_line_of(path: Path) -> int:
     """How many bytes the last line has; LONGEST_LINE and more is all the same."""
     with path.open("rb") as file:

@@ -42,7 +42,7 @@ NUMBERED_ROW = "row_of_file"
 NESTED = re.compile(r"\[|STRUCT|MAP|UNION")
 
 
-class Source(Protocol):
+class SqlRows(Protocol):
     """Rows that can be asked for with SQL."""
 
     @property
@@ -157,7 +157,7 @@ class Relation:
 class RelationTable:
     """Typed columns; the engine writes a row's cells as one word of digits, since thousands of results choke it."""
 
-    source: Source
+    source: SqlRows
     columns: Columns
     texts: tuple[str, ...] = ()  # SQL for the cells of each carried column as text
 
@@ -331,7 +331,7 @@ TEXT = re.compile(r"VARCHAR|UUID|ENUM\(.*")
 ZONED = "TIMESTAMP WITH TIME ZONE"
 
 
-def looks_of_types(source: Source, names: Sequence[str], types: Sequence[str]) -> list[ColumnLook]:
+def looks_of_types(source: SqlRows, names: Sequence[str], types: Sequence[str]) -> list[ColumnLook]:
     """What columns are, by their types and, where these leave it open, by their first cells."""
     asked = [i for i, (name, kind) in enumerate(zip(names, types, strict=True)) if _is_open(name, kind)]
     first = {} if not asked else dict(zip(asked, _first_cells(source, asked, len(names)), strict=False))
@@ -347,7 +347,7 @@ def _is_open(name: str, kind: str) -> bool:
     return bool(TEXT.fullmatch(kind) or (whole and (ID_NAME.fullmatch(name.lower()) or TIME_NAME.fullmatch(name))))
 
 
-def _first_cells(source: Source, places: list[int], n_columns: int) -> list[list[str]]:
+def _first_cells(source: SqlRows, places: list[int], n_columns: int) -> list[list[str]]:
     """The first cells of some columns, as text."""
     cells, names = ", ".join(f"c{i}::VARCHAR" for i in places), ", ".join(f"c{i}" for i in range(n_columns))
     sql = f"SELECT [{cells}] AS cells, 0 AS nothing FROM {source.name} AS t({names}) LIMIT {SAMPLE}"
@@ -355,7 +355,7 @@ def _first_cells(source: Source, places: list[int], n_columns: int) -> list[list
     return [[cell or "" for cell in column] for column in zip(*rows, strict=True)]
 
 
-def relation_table(source: Source, names: Sequence[str], types: Sequence[str], options: Options, what: str) -> Table:
+def relation_table(source: SqlRows, names: Sequence[str], types: Sequence[str], options: Options, what: str) -> Table:
     """Typed columns as a table; those that cannot hold 0 and 1 are refused before the engine does any work."""
     columns = options.columns(names, unread=what, looks=looks_of_types(source, names, types))
     for place in columns.places:

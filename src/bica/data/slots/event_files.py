@@ -14,11 +14,11 @@ from bica.data.captures import HEADER, PCAPNG_MAGIC, PcapHeader, Sniffer, add_ca
 from bica.data.readers.engine import (
     Compression,
     TextLines,
-    check_whole,
     ctrl_c_passing,
     path_literal,
     plain,
     text_literal,
+    whole_lines,
 )
 from bica.data.readers.text import layout_of
 from bica.data.slots.store import DATE_FIRST, EventStore, Unit, date_format, microseconds_sql, unit_of_size
@@ -106,8 +106,7 @@ def open_log(store: EventStore, path: Path, kind: Kind, compression: Compression
         return _parquet_log(store, path)
     if kind not in ("csv", "jsonl"):
         raise DataError(f"{path} is no event log; these are CSV, JSON lines, Parquet, pcap or pcapng")
-    check_whole(path, compression)
-    lines = TextLines(path, compression)
+    lines = whole_lines(path, compression)
     return _csv_log(lines) if kind == "csv" else _json_log(lines)
 
 

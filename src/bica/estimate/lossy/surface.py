@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.estimate.lattice import Cells
+from bica.estimate.lattice import Cells, Pace
 from bica.kernels.lattice.lossy import (
     LARGEST_LEAK,
     MOST_FREQUENT,
@@ -32,17 +31,8 @@ RIDGE, LEAST_RIDGE = 1e-7, 1e-8  # of the information, relative and absolute: fl
 TRIES, SHORTER = 8, 0.35  # of ever shorter steps
 ENOUGH = 0.05  # of what the slope promises must be gained
 EM_INSTEAD = 4  # steps of expectation and maximisation where scoring fails
-
-
-class Pace(NamedTuple):
-    """How a refit climbs."""
-
-    tolerance: float = 1e-2  # nats: a step that promises less is the last
-    most_steps: int = 12
-
-
-PACE = Pace()
-LAST_PACE = Pace(1e-7, 60)  # of the refit whose numbers are reported
+PACE = Pace(1e-2, 12, TRIES)
+LAST_PACE = Pace(1e-7, 60, TRIES)  # of the refit whose numbers are reported
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -264,7 +264,7 @@ MERGE_STEPS = 6  # EM steps of one source and, to be fair, of two
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class SourcePair:
     """Two sources that may be one, and the weight of the rows in which both are on."""
 
     a: int
@@ -299,7 +299,7 @@ def merges(state: LossyState) -> LossyState:
     return state.revised(changed, [], gone) if changed else state
 
 
-def _suspicious_pairs(state: LossyState) -> list[Pair]:
+def _suspicious_pairs(state: LossyState) -> list[SourcePair]:
     """Pairs of sources that reach alike, or that are on together too often, the most suspicious first."""
     length = np.maximum(np.sqrt((state.reach**2).sum(axis=1)), 1e-9)
     cosine = state.reach @ state.reach.T / np.outer(length, length)
@@ -314,10 +314,10 @@ def _suspicious_pairs(state: LossyState) -> list[Pair]:
     first, second = np.nonzero(suspicion)
     order = np.argsort(-suspicion[first, second], kind="stable")
     pairs = zip(first[order].tolist(), second[order].tolist(), strict=True)
-    return [Pair(a, b, float(together[a, b]), bool(z[a, b] > CORRELATED)) for a, b in pairs]
+    return [SourcePair(a, b, float(together[a, b]), bool(z[a, b] > CORRELATED)) for a, b in pairs]
 
 
-def _regrouped(bench: Bench, pair: Pair, rows_of: Lists) -> list[Placed]:
+def _regrouped(bench: Bench, pair: SourcePair, rows_of: Lists) -> list[Placed]:
     """What replaces two sources, put in place: one, or two of other sensors; nothing if they had better stay."""
     state, bar = bench.state, bench.table.bar
     both = [pair.a, pair.b]

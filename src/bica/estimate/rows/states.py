@@ -277,5 +277,5 @@ def row_task(
 
     pool = from_rows(cells.rows.patterns.view(np.int64), cells.weights, cells.n_sensors)
     first, noise_work = (add_several, drop), min(most_work, NOISE_WORK)
-    route = Route(shape, surface, BY_GAIN, first, pool, BETTER, False, most_work, noise_work, last_surface)
+    route = Route(surface(shape), surface, BY_GAIN, first, pool, BETTER, False, most_work, noise_work, last_surface)
     return WholeTask(table, settings, route)

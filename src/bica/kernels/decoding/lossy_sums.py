@@ -22,7 +22,7 @@ from bica.kernels.decoding.lossy import Floats, LossyNetwork, Places, cell_cost
 MOST_FOLLOWED = 22  # sensors of one table
 
 
-class RowCells(NamedTuple):
+class SingleRow(NamedTuple):
     """What the cells of one row say."""
 
     alone: Floats  # (n_sensors,), the probability of the cell if no source switched the sensor on
@@ -144,7 +144,7 @@ def _sum_part(
     members: Places,
     bit_of: Places,
     n_edges: int,
-    row: RowCells,
+    row: SingleRow,
     largest_work: int,
     share: Floats,
 ) -> float:
@@ -167,7 +167,7 @@ def _sum_part(
 
 
 @compiled
-def _read_cells(network: LossyNetwork, weight: Floats, cells: NDArray[np.uint8], row: RowCells) -> float:
+def _read_cells(network: LossyNetwork, weight: Floats, cells: NDArray[np.uint8], row: SingleRow) -> float:
     """Look at the cells of a row; return the log of the probability of those that are not followed, all sources off."""
     total = 0.0
     for source in range(row.odds.size):
@@ -200,7 +200,7 @@ def sum_rows(
     count for nothing in the total.
     """
     n_sensors, n_sources = weight.shape[0], network.source_cost.size
-    row = RowCells(np.empty(n_sensors), np.empty(n_sensors), np.empty(n_sensors, np.bool_), np.empty(n_sources))
+    row = SingleRow(np.empty(n_sensors), np.empty(n_sensors), np.empty(n_sensors, np.bool_), np.empty(n_sources))
     part, bit_of, of_part = np.empty(n_sources, np.int64), np.empty(n_sensors, np.int64), np.empty(n_sources)
     for number in range(cells.shape[0]):
         total = _read_cells(network, weight, cells[number], row)

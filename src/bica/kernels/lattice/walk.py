@@ -73,7 +73,7 @@ class Place(NamedTuple):
     height: Vector  # (1,), the log-likelihood
 
 
-class Cells(NamedTuple):
+class CellsWithout(NamedTuple):
     """What was observed, seen from one source that was taken out."""
 
     hidden: Vector  # (2^n_sensors,), the distribution of what the other sources switch on
@@ -205,7 +205,7 @@ def _other_sensors(source: int, n_sensors: int, uniform: Vector, suggestions: Su
 
 @compiled
 def _change_rate(
-    place: Place, chosen: int, rows: NoisyRows, beliefs: Beliefs, cells: Cells, uniform: float, normal: float
+    place: Place, chosen: int, rows: NoisyRows, beliefs: Beliefs, cells: CellsWithout, uniform: float, normal: float
 ) -> None:
     before, prior = place.log_rate[chosen], _log_prior(place, place.number[0], beliefs)
     place.log_rate[chosen] = before + RATE_STEP * normal
@@ -224,7 +224,7 @@ def _change_sensors(
     rows: NoisyRows,
     beliefs: Beliefs,
     suggestions: Suggestions,
-    cells: Cells,
+    cells: CellsWithout,
     uniform: Vector,
     normal: float,
 ) -> None:
@@ -259,7 +259,7 @@ def _go_or_change(
     chosen = int(uniform[0] * number)
     hidden = np.empty(suggestions.share.size)
     _mix(place, chosen, hidden)
-    cells = Cells(hidden, matrices, np.empty(rows.weights.size), np.empty(rows.weights.size))
+    cells = CellsWithout(hidden, matrices, np.empty(rows.weights.size), np.empty(rows.weights.size))
     _shown(hidden, 0, matrices, rows.groups, cells.off)
     _shown(hidden, place.sources[chosen], matrices, rows.groups, cells.on)
     if chosen >= n_known:
