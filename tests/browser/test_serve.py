@@ -19,6 +19,7 @@ from tests.report.test_content import HOSTILE
 
 pytest.importorskip("uvicorn", reason='the page needs two more packages: pip install "bica[web]"')
 pytestmark = pytest.mark.browser
+LEARNING = "^(Sources|Blocks|Growing|Joining|Sweeps)"  # what the page says while it learns
 PATIENCE = 120_000  # milliseconds; a busy machine compiles for a while
 MODEL = OrMixture(
     [[1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]],
@@ -80,14 +81,14 @@ def table_file(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def slow_file(tmp_path_factory):
-    """A table that takes some ten seconds: forty sensors, thirty sources, much noise."""
+    """A table that takes half a minute of an idle core: sixty sensors and sources, some of them wide, much noise."""
     rng = np.random.default_rng(1)
-    mixing = np.zeros((40, 30), bool)
-    for j in range(30):
-        mixing[rng.choice(40, 2 + j % 4, replace=False), j] = True
-    model = OrMixture(mixing, np.full(30, 0.08), Noise.flips(0.05))
+    mixing = np.zeros((60, 60), bool)
+    for j in range(60):
+        mixing[rng.choice(60, 2 + j % 8, replace=False), j] = True
+    model = OrMixture(mixing, np.full(60, 0.15), Noise.flips(0.1))
     path = tmp_path_factory.mktemp("tables") / "slow.csv"
-    path.write_bytes(csv_bytes(model.sample(6000, rng), model.sensors))
+    path.write_bytes(csv_bytes(model.sample(10_000, rng), model.sensors))
     return path
 
 
@@ -183,7 +184,7 @@ def test_stop_keeps_the_best_so_far(window, served, slow_file):
     page.click("#open")
     page.wait_for_selector("#learn-now", timeout=PATIENCE)
     page.click("#learn-now")
-    reads(page.locator("#job-what"), "^(Sources|Blocks|Sweeps)")
+    reads(page.locator("#job-what"), LEARNING)
     page.click("#stop")
     learned(page)
     entry = served[2].fit_entry(page.url.rpartition("/")[2])
@@ -204,7 +205,7 @@ def test_a_job_goes_on_when_the_tab_is_closed(window, served, slow_file):
     again = window("/", context=context)
     again.wait_for_selector("#job:not([hidden])", timeout=PATIENCE)
     assert again.inner_text("#job h2") == "Learning the sources"
-    reads(again.locator("#job-what"), "^(Sources|Blocks|Sweeps)")
+    reads(again.locator("#job-what"), LEARNING)
     again.click("#stop")
     learned(again)
 

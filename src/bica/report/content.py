@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.columns import Binarize
+from bica.data.rows import Trend
 from bica.diagnose.verdicts import Diagnosis
 from bica.errors import SettingError
 from bica.metrics.matching import matrix_order
@@ -18,9 +19,18 @@ from bica.model.files import HARDLY_IN_DOUBT, Rate
 from bica.model.fit import Fit
 from bica.model.identified import determined_by, leak_words, reach_words, source_note
 from bica.model.or_mixture import OrMixture
-from bica.report.observed import ROWS_LISTED, SMALL, ActivityView, Evidence, PairView, PatternView, evidence_in
+from bica.report.observed import (
+    ROWS_LISTED,
+    SMALL,
+    ActivityView,
+    Evidence,
+    PairView,
+    PatternView,
+    evidence_in,
+    saved_trend,
+)
 from bica.report.page import Parts, Report, anonymous, entry_of, page_of, with_plain_names
-from bica.text import Nouns, counted_as, harmless
+from bica.text import Nouns, counted_as, harmless, in_words_of
 from bica.version import __version__
 
 
@@ -99,8 +109,11 @@ def parts_of(
     if table is None and (times is not None or with_rows):
         raise SettingError("times and rows belong to a table; give the table, too")
     evidence = evidence_in(fit, table, times, binarize, sample_weight, with_rows=with_rows)
-    fit = anonymous(fit, nouns) if anonymise else with_plain_names(fit, nouns)
-    story = _Story(fit, evidence.renamed(fit.model.sensors), settings)
+    renamed = anonymous(fit, nouns) if anonymise else with_plain_names(fit, nouns)
+    trend = saved_trend(fit)
+    if trend is not None:
+        trend = replace(trend, sensor=renamed.model.sensors[fit.model.sensors.index(trend.sensor)])
+    story = _Story(renamed, evidence.renamed(renamed.model.sensors), settings, trend)
     headline = story.headline() if title is None else harmless(title)
     return Parts(story.content(), headline, story.eyebrow(), headline, story.sentence())
 
@@ -111,16 +124,21 @@ KINDS = ("fits", "too few rows", "doubtful", "misfit")
 class _Story:
     """Puts the parts of a report together."""
 
-    def __init__(self, fit: Fit, evidence: Evidence, settings: _Settings) -> None:
+    def __init__(self, fit: Fit, evidence: Evidence, settings: _Settings, trend: Trend | None) -> None:
         self.fit, self.evidence, self.settings, self.nouns = fit, evidence, settings, settings.nouns
+        self.trend = trend
         self.small = 1 if settings.with_rows else SMALL
         counts = evidence.counts
-        judged = None if counts is None or not counts.weights.size else Diagnosis.of(counts, fit)
+        judged = None if counts is None or not counts.weights.size else Diagnosis.of(counts, fit, trend)
         saved = fit.diagnostics.get("diagnosis")
         self.diagnosis: Mapping[str, Any] = (
             judged.as_dict() if judged is not None else saved if isinstance(saved, Mapping) else {}
         )
-        self.fit_facts = [] if judged is None or judged.fit is None else [_big(line) for line in judged.fit.sentences()]
+        self.fit_facts = (
+            []
+            if judged is None or judged.fit is None
+            else [_big(self._in_their_words(line)) for line in judged.fit.sentences()]
+        )
         self.unfinished = "interrupted" in fit.diagnostics or not fit.converged
 
     @property
@@ -179,17 +197,21 @@ class _Story:
 
     def _reasons(self) -> list[str]:
         reasons = self.diagnosis.get("reasons")
-        sentences = [_big(harmless(str(reason))) for reason in reasons] if isinstance(reasons, list | tuple) else []
+        listed = reasons if isinstance(reasons, list | tuple) else []
+        sentences = [_big(harmless(self._in_their_words(str(reason)))) for reason in listed]
         if self.unfinished:
             sentences.insert(0, "The search had not settled when it stopped; a longer one may find other sources.")
         return sentences
+
+    def _in_their_words(self, sentence: str) -> str:
+        return in_words_of(self.nouns, sentence, self.fit.model.sensors if not self.settings.anonymise else ())
 
     def _next_steps(self) -> list[tuple[str, str]]:
         """What to do next, each step with the command that takes it, if there is one."""
         sources, rows = self.nouns.source[1], self.nouns.row[1]
         advice = self.diagnosis.get("next")
         if isinstance(advice, list | tuple) and advice:
-            return [(_big(harmless(str(step))), "") for step in advice]
+            return [(_big(harmless(self._in_their_words(str(step)))), "") for step in advice]
         return {
             "fits": [
                 (f"Look through the {sources} below, and name those you recognise:", "bica name MODEL source1=NAME"),
@@ -279,7 +301,7 @@ class _Story:
         false_alarm, miss = _rates(noise.false_alarm), _rates(noise.miss)
         ends = entry_of(self.fit.diagnostics, "noise", "interval")
         known = isinstance(ends, list) and len(ends) == 2 and all(isinstance(end, int | float) for end in ends)
-        interval = f" (95 % interval {ends[0]:.3g} to {ends[1]:.3g})" if known else ""
+        interval = f" (95 % interval {100 * ends[0]:.3g} to {100 * ends[1]:.3g} %)" if known else ""
         words = _noise_words(false_alarm, miss, self.nouns, interval)
         if self.fit.model.has_lossy_edges:
             words = f"{_big(leak_words(replace(self.fit.document(), nouns=self.nouns)))}."
@@ -338,7 +360,7 @@ class _Story:
 
     def _activity(self) -> dict[str, Any] | None:
         evidence = self.evidence
-        in_order = evidence.times is not None or self.fit.persistence() is not None
+        in_order = evidence.times is not None or self.fit.persistence() is not None or self.trend is not None
         if evidence.activity is None or not in_order or not self.fit.model.n_sources:
             return None
         view = ActivityView.of(evidence.activity, evidence.times, small=self.small)
@@ -380,7 +402,10 @@ class _Story:
         for key, value in self._chosen().items():
             facts.append((_big(key.replace("_", " ")), harmless(str(value))))
         facts.append(
-            ("Rows in this page", "yes" if self.settings.with_rows else f"no; and no pattern of fewer than {SMALL}")
+            (
+                f"{_big(self.nouns.row[1])} in this page",
+                "yes" if self.settings.with_rows else f"no; and no pattern of fewer than {SMALL}",
+            )
         )
         return facts
 
