@@ -368,7 +368,7 @@ def _with_noise_alone(fit: Fit, table: Varying) -> Fit:
 
 
 LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together
-CELLS_PER_STATE = 0.3  # of a lattice: with fewer hidden states of all rows than that, lists of them are quicker
+CELLS_PER_STATE = 0.03  # of a lattice: with fewer hidden states of all rows than that, lists of them are quicker
 NOTED = 1e-3  # nats: a smaller rise of the score is none on the way from a good start
 CLOSER_LOOK = 16  # sensors up to which the gain of thousands of sets is a matter of seconds
 CLEAR_NOISE = 1e-3  # a flip rate below which known noise explains too little to start a search from

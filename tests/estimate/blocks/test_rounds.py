@@ -125,7 +125,7 @@ class TestFlipRate:
         """Some 40 of 60 sensors are in the five blocks; a guess is to start from, so a third is near enough."""
         truth = network(1, 60, 50, flip_rate)
         task = task_of(drawn(truth, 4000))
-        rate = first_flip_rate(task.table.data, task.learner.links, 1e-7)
+        rate = first_flip_rate(task.learner, 1e-7)
         assert abs(rate - flip_rate) < flip_rate / 3 + 1e-3
 
 
