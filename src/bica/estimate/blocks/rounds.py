@@ -31,6 +31,7 @@ from bica.progress import in_threads, tracked
 N_BLOCKS = 4  # that suggest a first flip rate
 SENSORS = 8  # in such a block; fewer reveal little about the noise
 LEAST_PILOT_RATE = 0.002  # at which these blocks are learned: with less, every odd row becomes a source
+FALL = 0.25  # of the rate before: farther down, a step is no longer to be trusted
 NEAR = 0.05  # share of a rate to start from by which it may still move
 
 
@@ -44,6 +45,8 @@ def first_flip_rate(learner: BlockLearner, lowest: float) -> float:
         learned = [learner.learn(block, Noise.flips(before.rate), pool) for block in blocks]
         pool = Pool({column: estimate for one in learned for column, estimate in one.sources.items()})
         now = shifted(before, learned, n_sensors)
+        if before.rate > LEAST_PILOT_RATE:
+            now = replace(now, rate=max(now.rate, FALL * before.rate))
         if abs(now.rate - before.rate) <= NEAR * before.rate or now.rate < before.rate == LEAST_PILOT_RATE:
             break
     return now.rate
