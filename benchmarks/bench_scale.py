@@ -3,9 +3,9 @@
     python benchmarks/bench_scale.py FOLDER 1e6x200 5e6x200 ...
 
 Tables are drawn in FOLDER and removed again: Boolean Parquet, three sources per four sensors, each behind 2 to 4
-sensors and on in 1 to 5 % of the rows, 1 % of the cells flipped. A size may end in `:engine`, as in 1e6x200:dask. CPU
-seconds are those of the whole process with its children; the kernels are compiled before. Prints one line of a Markdown
-table each.
+sensors and on in 1 to 5 % of the rows, 1 % of the cells flipped. A size may end in `:engine`, as in 1e6x200:dask, or in
+`:wide` for one source per five sensors, each behind 10 to 25 of them. CPU seconds are those of the whole process with
+its children; the kernels are compiled before. Prints one line of a Markdown table each.
 """
 
 import shutil
@@ -31,12 +31,13 @@ duckdb.sql(f"SELECT count(*), {sums} FROM '{sys.argv[1]}/*.parquet'").fetchall()
 """
 
 
-def draw(folder: Path, n_rows: int, n_sensors: int) -> set[tuple[int, ...]]:
+def draw(folder: Path, n_rows: int, n_sensors: int, *, wide: bool = False) -> set[tuple[int, ...]]:
     """Write the files; return the sensors of each source."""
     rng = np.random.default_rng(SEED)
     sources: set[tuple[int, ...]] = set()
-    while len(sources) < int(0.74 * n_sensors):
-        sources.add(tuple(sorted(rng.choice(n_sensors, rng.integers(2, 5), replace=False).tolist())))
+    share, fewest, most = (0.2, 10, 25) if wide else (0.74, 2, 4)
+    while len(sources) < int(share * n_sensors):
+        sources.add(tuple(sorted(rng.choice(n_sensors, rng.integers(fewest, most + 1), replace=False).tolist())))
     columns = sorted(sources)
     probability = rng.uniform(0.01, 0.05, len(columns))
     ends = np.linspace(0, n_rows, max(1, n_rows * n_sensors // CELLS_A_FILE) + 1).astype(int)
@@ -74,10 +75,10 @@ def measure(folder: Path, size: str) -> str:
     shape, _, engine = size.partition(":")
     n_rows, n_sensors = (int(float(number)) for number in shape.split("x"))
     table, model = folder / "table", folder / "model.json"
-    truth = draw(table, n_rows, n_sensors)
+    truth = draw(table, n_rows, n_sensors, wide=engine == "wide")
     try:
         raw, _ = run(sys.executable, "-c", RAW, str(table))
-        options = ["--engine", engine] if engine else []
+        options = ["--engine", engine] if engine in ("dask", "spark") else []
         cpu, megabytes = run(sys.executable, "-m", "bica", "fit", str(table), "-o", str(model), "--force", *options)
         found = {tuple(np.flatnonzero(column).tolist()) for column in load(model).mixing.T}
     finally:

@@ -11,9 +11,9 @@ import numpy as np
 
 from bica.data.chunks import GROUPED_SENSORS
 from bica.data.columns import Binarize, Reading
-from bica.data.observations import TableSums, observations_of
+from bica.data.observations import TableSums, first_rows, observations_of
 from bica.data.patterns import PatternCounts
-from bica.data.rows import Persistence, Rows, persistence_of
+from bica.data.rows import ROWS_COMPARED, Persistence, Rows, persistence_of
 from bica.data.tables import open_table
 from bica.diagnose.verdicts import Diagnosis
 from bica.errors import BicaWarning, DataError, SettingError
@@ -78,7 +78,7 @@ def order_of(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BicaWarning)  # which the user heard when the table was read
         table = open_table(x, sensors=sensors, binarize=binarize, **reading)
-        first = next(iter(table.chunks()), None)
+        first = first_rows(table, ROWS_COMPARED)
     if first is None or first.weights is not None:
         return None
     return persistence_of(first.words, first.observed, table.sensors)
