@@ -142,15 +142,17 @@ def _pieces(table: Table, large: int) -> Iterator[Chunk | Partition]:
     return table.distinct() if found is None else found
 
 
-def first_rows(table: Table, n_rows: int) -> Chunk | None:
-    """Some of the first rows in their order, at most ``n_rows`` of a large table; None if there are none."""
+def first_rows(table: Table, n_rows: int) -> Iterator[Chunk]:
+    """The rows of a table in their order; of a large one about the first ``n_rows``, read as bits where that can be."""
     partitions = getattr(table, "partitions", None)
     found = None if partitions is None else partitions(LARGE)
     if found is None:
-        return next(iter(table.chunks()), None)
+        yield from table.chunks()
+        return
     part = next(found, None)
     del found  # closes the file before the rows are unpacked
-    return None if part is None else part.first(n_rows).rows()
+    if part is not None:
+        yield part.first(n_rows).rows()
 
 
 def _checked(data: PatternCounts | TableSums) -> PatternCounts | TableSums:
