@@ -75,8 +75,9 @@ def test_missing_cells_weights_and_thresholds_on_spark(spark):
     assert observations_of(open_table(given, **how)).counts() == PatternCounts.of(values, **how)
 
 
-def test_spark_decodes_on_its_workers(parts):
+def test_spark_decodes_on_its_workers(spark):
     frame = pd.DataFrame(ROWS, columns=NAMES)
+    parts = spark.createDataFrame(frame)  # in this order; files come in any
     learner = BICA(random_state=0).fit(frame)
     decoded, probability = learner.model_.decode(parts), learner.model_.posterior(parts)
     assert engine_of(decoded) == engine_of(probability) == "spark"

@@ -36,8 +36,10 @@ def engine_of(frame: Any) -> str | None:
 def partitions_on(table: LazyTable) -> Partitions | None:
     """The partitions of a lazy frame on the workers of its engine; None where that is no cluster."""
     native = table.frame.to_native()
-    kind = {"dask": DaskPartitions, "spark": SparkPartitions}.get(engine_of(native) or "")
-    return None if kind is None else kind(native, table.columns)
+    engine = engine_of(native)
+    if engine is None:
+        return None
+    return DaskPartitions(native, table.columns) if engine == "dask" else SparkPartitions(native, table.columns)
 
 
 class DaskPartitions:
@@ -166,7 +168,7 @@ def mapped(frame: Any, function: RowsFunction, names: Sequence[str], kind: type)
     return frame.map_partitions(function, meta=meta)
 
 
-SPARK_TYPES = {bool: "boolean", float: "double"}
+SPARK_TYPES: dict[type, str] = {bool: "boolean", float: "double"}
 
 
 def _mapped_by_spark(function: RowsFunction, frames: Iterable[Any]) -> Iterator[Any]:

@@ -106,15 +106,15 @@ CELLS_A_PASS = 1 << 22  # of histograms, per thread and beside the sum
 DENSE_SENSORS = 12  # up to which a block has one number for each of its patterns
 
 
-def observations_of(table: Table, *, large: int = LARGE) -> PatternCounts | TableSums:
-    """The distinct rows in memory or, of a wide table of more than ``large`` cells, its partitions.
+def observations_of(table: Table, *, large: int | None = None) -> PatternCounts | TableSums:
+    """The distinct rows in memory or, of a wide table of more than ``large`` cells (None: 2^25), its partitions.
 
     >>> from bica.data.tables import open_table
     >>> rows = np.random.default_rng(0).random((100, 65)) < 0.1
     >>> type(observations_of(open_table(rows))).__name__, type(observations_of(open_table(rows), large=99)).__name__
     ('PatternCounts', 'TableSums')
     """
-    n_sensors = len(table.sensors)
+    large, n_sensors = LARGE if large is None else large, len(table.sensors)
     if n_sensors <= GROUPED_SENSORS:
         return PatternCounts.of(table)
     if isinstance(table, LazyTable) and (spread := partitions_on(table)) is not None:
