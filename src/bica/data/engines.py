@@ -144,7 +144,7 @@ def _dask_frame(files: list[str]) -> Any:
 
 
 def _spark_frame(files: list[str]) -> Any:
-    """A frame of the session that runs, else of a new one, on this machine unless `spark-submit` says where."""
+    """A frame of the session that runs, else of a new one: where PYSPARK_SUBMIT_ARGS says, or on this machine."""
     import pyarrow.parquet as pq
     from pyspark.sql import SparkSession
 
