@@ -4,8 +4,9 @@
 
 Tables are drawn in FOLDER and removed again: Boolean Parquet, three sources per four sensors, each behind 2 to 4
 sensors and on in 1 to 5 % of the rows, 1 % of the cells flipped. A size may end in `:engine`, as in 1e6x200:dask, or in
-`:wide` for one source per five sensors, each behind 10 to 25 of them. CPU seconds are those of the whole process with
-its children; the kernels are compiled before. Prints one line of a Markdown table each.
+`:wide` for one source per five sensors, each behind 10 to 25 of them; with `:decode`, the folder is decoded into another.
+CPU seconds are those of the whole process with its children; the kernels are compiled before. Prints one line of a
+Markdown table each.
 """
 
 import shutil
@@ -87,9 +88,24 @@ def measure(folder: Path, size: str) -> str:
     return f"| {shape} | {engine or 'files'} | {cpu:.1f} | {raw:.1f} | {cpu / raw:.1f} | {megabytes:.0f} | {right} |"
 
 
+def measure_decoding(folder: Path, size: str) -> str:
+    """How long it takes to decode a folder into a folder, with the model that was learned from it."""
+    n_rows, n_sensors = (int(float(number)) for number in size.partition(":")[0].split("x"))
+    table, model, answers = folder / "table", folder / "model.json", folder / "answers"
+    draw(table, n_rows, n_sensors)
+    try:
+        run(sys.executable, "-m", "bica", "fit", str(table), "-o", str(model), "--force")
+        cpu, megabytes = run(sys.executable, "-m", "bica", "decode", str(model), str(table), "-o", f"{answers}/")
+    finally:
+        shutil.rmtree(table)
+        shutil.rmtree(answers, ignore_errors=True)
+    rate = f"{n_rows / cpu:.3g} rows per CPU second"
+    return f"| {n_rows:.0e}x{n_sensors} | decoding a folder | {cpu:.1f} | | | {megabytes:.0f} | {rate} |"
+
+
 if __name__ == "__main__":
     place = Path(sys.argv[1])
     print("| rows x sensors | engine | CPU s | raw CPU s | ratio | peak MB of one process | sources |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for given in sys.argv[2:]:
-        print(measure(place, given), flush=True)
+        print((measure_decoding if given.endswith(":decode") else measure)(place, given), flush=True)
