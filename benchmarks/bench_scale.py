@@ -4,7 +4,7 @@
 
 Tables are drawn in FOLDER and removed again: Boolean Parquet, three sources per four sensors, each behind 2 to 4
 sensors and on in 1 to 5 % of the rows, 1 % of the cells flipped. A size may end in `:engine`, as in 1e6x200:dask, or in
-`:wide` for one source per five sensors, each behind 10 to 25 of them; with `:decode`, the folder is decoded into another.
+`:wide` for one source per five sensors, each behind 10 to 25 of them; with `:decode`, the folder is also decoded.
 CPU seconds are those of the whole process with its children; the kernels are compiled before. Prints one line of a
 Markdown table each.
 """
