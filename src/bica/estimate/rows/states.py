@@ -116,7 +116,7 @@ class RowSurface:
         false_alarm, miss = self.noise.rates(noise)
         probability, errors = -np.expm1(-rate), error_costs(false_alarm, miss)
         model = StateSources(sources.view(np.uint64), probability / (1.0 - probability), float(np.exp(-rate.sum())))
-        states = hidden_states(self.cells.rows, model, errors, self.limits)
+        states = States(*hidden_states(self.cells.rows, model, errors, self.limits))
         self.work += BUILDING * states.starts[-1]
         without_errors = self.cells.ones @ np.log1p(-miss) + self.cells.zeros @ np.log1p(-false_alarm)
         with np.errstate(divide="ignore"):  # no chance where there are too many states
