@@ -15,7 +15,7 @@ from bica.estimate.lossy.learn import lossy_task
 from bica.estimate.lossy.surface import LAST_PACE, LossyPoint
 from bica.estimate.settings import Varying
 from bica.metrics import column_score, edge_score
-from bica.model.files import probability_interval
+from bica.model.files import rate_interval
 from bica.simulate import random_network, with_lossy_edges
 
 N_SEEDS = int(sys.argv[1]) if len(sys.argv) > 1 else 40
@@ -129,7 +129,7 @@ def coverage(fit, truth: OrMixture, pairs: list[tuple[int, int]]) -> dict[str, l
         for i in np.flatnonzero(truth.mixing[:, k]):
             covered["reach"] += holds(reach[i, j], truth.reach[i, k])
     for rate, error in zip(fit.model.noise.false_alarm, fit.leak_error, strict=True):
-        covered["leak"] += holds(np.array(probability_interval(rate, error, LEVEL)), LEAK)
+        covered["leak"] += holds(np.array(rate_interval(rate, error, LEVEL)), LEAK)
     return covered
 
 

@@ -31,6 +31,7 @@ FAR_AHEAD = 40.0  # nats: more than a search with sure edges gains that began wi
 LEAST_ROWS = 3.0  # that a sure source to begin with is on in
 MOST_FREQUENT = 0.95  # probability of such a source: its rate must be finite
 LEAST_SENSORS = 3  # that tell a lossy edge from a rare source
+GIVEN_UP = " when the search was given up"
 MOST_ERROR = 0.5  # of a probability; a larger standard error says nothing of it
 
 
@@ -147,6 +148,12 @@ class LossyRival:
         self.may_go_on.append(not self.is_dearer(search) and self.score() <= self._score_of_search(search) + FAR_AHEAD)
         return self.may_go_on[-1]
 
+    def stops(self, search: SourceSearch) -> bool:
+        """Whether a search with sure edges is given up, since what it found so far costs too much."""
+        is_dearer = self.is_dearer(search)
+        self.may_go_on += [False] if is_dearer else []
+        return is_dearer
+
     def _score_of_search(self, search: SourceSearch) -> float:
         point, noise = search.best.fit.point, search.surface.noise
         sizes = np.bitwise_count(point.sources.view(np.uint64))
@@ -161,7 +168,7 @@ class LossyRival:
         lossy = self.fit() if ahead > 0 else None
         if lossy is None or (_tells_nothing(lossy) and not self.has_stopped_the_other):
             return _noted(sure, "sure", self.found.probability.size, self.found.log_likelihood, -ahead)
-        so_far = " when the search was given up" if self.has_stopped_the_other else ""
+        so_far = GIVEN_UP if self.has_stopped_the_other else ""
         lossy = _noted(lossy, "lossy", sure.model.n_sources, sure.log_likelihood, ahead, so_far)
         return cut_short(lossy) if "interrupted" in sure.diagnostics else lossy
 
@@ -173,14 +180,18 @@ class LossyRival:
         return _noted(sure, "sure", self.found.probability.size, self.found.log_likelihood, behind)
 
     def fit(self) -> Fit:
+        """The fit with lossy edges, families joined, and the likelihood without joining them."""
+        found = self.shown()
+        return replace(found, diagnostics={**found.diagnostics, "log_likelihood_of_pieces": self.found.log_likelihood})
+
+    def shown(self) -> Fit:
         """The fit with lossy edges, families joined."""
-        height, learned = self.found.log_likelihood, self.found
+        learned = self.found
         try:
             learned = learned if learned.interrupted else self.joined(learned)
         except KeyboardInterrupt:
             learned = replace(learned, interrupted=True)
-        found = lossy_as_fit(self.table, learned)
-        return replace(found, diagnostics={**found.diagnostics, "log_likelihood_of_pieces": height})
+        return lossy_as_fit(self.table, learned)
 
     def score_of(self, sure: Fit) -> float:
         """The penalised likelihood of a fit with sure edges: what the choice of sensors and every number costs."""
@@ -310,20 +321,23 @@ def refutes_sure_edges(table: Varying, sure: Fit) -> bool:
     return float(np.mean(z[table.places] ** 2)) > MISFIT or Splinters.of(sure.model) is not None
 
 
-def chosen_of_many(table: Varying, sure: Fit, found: LossyFit) -> Fit:
+def chosen_of_many(table: Varying, sure: Fit, rival: LossyRival) -> Fit:
     """The fit with the higher penalised likelihood of sets of ten sensors, with the other's answer in its diagnostics.
 
-    ``spread_of_reach`` among them says whether edges fail at rates of their own, or all alike, as sensors that miss do.
+    A search with sure edges that was given up has lost already. ``spread_of_reach`` says whether edges fail at rates of
+    their own, or all alike, as sensors that miss do.
     """
+    found = rival.found
     lossy, sets = lossy_as_fit(table, found), _sets_of_sensors(table, found)
     heights = [_height(table, fit.model, sets) for fit in (lossy, sure)]
-    rival = LossyRival(table, lambda: replace(found, log_likelihood=heights[0]), lambda alone: alone)
-    ahead = rival.score() - rival.score_of(replace(sure, log_likelihood=heights[1]))
+    of_sets = LossyRival(table, lambda: replace(found, log_likelihood=heights[0]), lambda alone: alone)
+    ahead = of_sets.score() - of_sets.score_of(replace(sure, log_likelihood=heights[1]))
     if found.interrupted:
         return cut_short(sure)
-    if ahead <= 0:
+    if ahead <= 0 and not rival.has_stopped_the_other:
         return _noted(sure, "sure", found.probability.size, None, -ahead)
-    return _noted(lossy, "lossy", sure.model.n_sources, None, ahead)
+    so_far = GIVEN_UP if rival.has_stopped_the_other else ""
+    return _noted(rival.shown(), "lossy", sure.model.n_sources, None, ahead, so_far)
 
 
 def spread_of_reach(found: LossyFit, n_rows: float) -> float:

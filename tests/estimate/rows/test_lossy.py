@@ -8,8 +8,9 @@ import pytest
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning, LimitError
 from bica.estimate import likelihood
-from bica.estimate.edges import spread_of_reach
+from bica.estimate.edges import LossyFit, spread_of_reach
 from bica.estimate.likelihood import Likelihood
+from bica.estimate.lossy.families import with_families_of_many
 from bica.estimate.rows import lossy, lossy_state
 from bica.estimate.rows.lossy import canonical, learn_lossy_rows
 from bica.estimate.rows.lossy_state import LossyState, LossyTable
@@ -17,6 +18,7 @@ from bica.estimate.rows.pool import RowTable
 from bica.estimate.settings import KnownSource, Settings, Varying
 from bica.model.noise import Noise
 from bica.progress import listening
+from bica.simulate import random_network, with_lossy_edges
 from tests.reference import slow_lossy_rows as slow
 
 N_SENSORS, N_SAMPLES = 30, 5000
@@ -169,7 +171,6 @@ def test_an_interrupt_before_the_first_answer_is_passed_on(monkeypatch):
     ("settings", "word"),
     [
         ({"prior": (2.0, 2.0)}, "prior"),
-        ({"known": [KnownSource(["x0", "x1"])]}, "known"),
         ({"noise": Noise.flips(0.1)}, "leaks"),
     ],
 )
@@ -177,6 +178,99 @@ def test_what_cannot_be_used_is_refused(settings, word):
     data = PatternCounts.of(ROWS, sensors=[f"x{i}" for i in range(N_SENSORS)])
     with pytest.raises(LimitError, match=word):
         learned(data, **settings)
+
+
+def named(rows):
+    return PatternCounts.of(rows, sensors=[f"x{i}" for i in range(N_SENSORS)])
+
+
+class TestKnownSources:
+    """Some of the sources are known; the rows tell the others, and what was left open of the known ones."""
+
+    def known(self, k, **given):
+        return KnownSource([f"x{i}" for i in np.flatnonzero(TRUTH[1][k])], **given)
+
+    def test_they_come_first_and_keep_their_edges(self):
+        found = learned(named(ROWS), known=[self.known(5), self.known(2)])
+        for place, k in enumerate((5, 2)):
+            assert (found.mixing[:, place] == (TRUTH[1][k] > 0)).all()
+            z = (found.probability[place] - TRUTH[0][k]) / found.probability_error[place]
+            assert abs(z) < 4.5  # of two numbers: once in 70 000 tables
+        assert columns_of(found.mixing) == columns_of(TRUTH[1].T > 0)
+
+    def test_what_was_given_stays(self):
+        edges = TRUTH[1][3] > 0
+        reach = np.round(TRUTH[1][3][edges], 2)
+        found = learned(named(ROWS), known=[self.known(3, probability=0.07, reach=reach.tolist())])
+        assert found.probability[0] == 0.07
+        assert (found.reach[edges, 0] == reach).all()
+        assert found.probability_error[0] == 0.0
+        assert (found.reach_error[edges, 0] == 0.0).all()
+        assert columns_of(found.mixing) == columns_of(TRUTH[1].T > 0)
+
+    def test_one_that_is_too_rare_to_be_found_is_kept(self):
+        """Three rows in 5000 are not worth a source of four sensors: each edge must be worth some six units."""
+        rare = KnownSource(["x0", "x9", "x17", "x28"], probability=0.0006, reach=0.5)
+        assert (0, 9, 17, 28) not in columns_of(FOUND.mixing)
+        found = learned(named(ROWS), known=[rare])
+        assert np.flatnonzero(found.mixing[:, 0]).tolist() == [0, 9, 17, 28]
+        assert columns_of(found.mixing[:, 1:]) == columns_of(FOUND.mixing)
+
+    def test_the_seed_decides_whatever_the_threads(self):
+        known = [self.known(1)]
+        assert same(learned(named(ROWS), known=known), learned(named(ROWS), known=known, n_jobs=3))
+
+    def test_they_reach_the_fit_with_their_names(self):
+        known = [self.known(4, reach=0.7, name="burglar")]
+        fit = Likelihood(known=known).fit(named(ROWS), np.random.default_rng(0))
+        place = fit.model.names.index("burglar")
+        assert fit.model.has_lossy_edges  # which a reach asks for
+        assert set(fit.model.reach[:, place]) == {0.0, 0.7}
+
+
+class TestFamilies:
+    """Losses that come together, among many sensors: judged by the sensors that the pieces reach."""
+
+    MODES = np.array(
+        [
+            [0.95, 0.95, 0.95, 0.95, 0.8, 0.8, 0.7, 0.7],
+            [0.95, 0.95, 0.9, 0.8, 0.3, 0.3, 0.3, 0.2],
+            [0.9, 0.95, 0.95, 0.6, 0.7, 0.2, 0.6, 0.1],
+        ]
+    )
+    SHARE = np.array([0.4, 0.3, 0.3])
+
+    def faded(self):
+        """The rows of the other tests, and a source that is on in a fifth of them, in one of three states."""
+        rng = np.random.default_rng(2)
+        on, mode = rng.random(N_SAMPLES) < 0.2, rng.choice(3, N_SAMPLES, p=self.SHARE)
+        rows = ROWS.copy()
+        rows[:, :8] |= on[:, None] & (rng.random((N_SAMPLES, 8)) < self.MODES[mode])
+        return rows
+
+    def pieces(self):
+        """The fit of these rows that has the three states as sources of their own, as a learner may find them."""
+        probability = np.append(0.2 * self.SHARE, TRUTH[0])
+        reach = np.vstack([np.pad(self.MODES, ((0, 0), (0, N_SENSORS - 8))), TRUTH[1]]).T
+        errors = np.full(probability.size, 0.01), np.where(reach > 0, 0.01, np.nan), np.full(N_SENSORS, 0.01)
+        return LossyFit(reach > 0, probability, reach, TRUTH[2], None, None, *errors)
+
+    def test_pieces_of_one_source_are_joined_and_the_others_stay(self):
+        table = Varying.of(PatternCounts.of(self.faded()), (), ())
+        joined = with_families_of_many(table, self.pieces())
+        assert joined.probability.size == 1 + TRUTH[0].size
+        assert np.flatnonzero(joined.mixing[:, 0]).tolist() == list(range(8))
+        assert abs(joined.probability[0] - 0.2) < 4.5 * joined.probability_error[0]
+        off = joined.reach[:8, 0] - self.SHARE @ self.MODES
+        assert (np.abs(off) < 4.5 * joined.reach_error[:8, 0]).all()
+        assert (joined.reach[:, 1:] == TRUTH[1].T).all()
+        (family,) = joined.families
+        assert family.n_pieces == 3
+        assert "shown as one whose losses come together" in family.sentence()
+
+    def test_sources_that_are_not_alike_stay_as_they_are(self):
+        table = Varying.of(PatternCounts.of(ROWS), (), ())
+        assert with_families_of_many(table, FOUND) is FOUND
 
 
 def test_a_pair_in_canonical_form_has_the_same_distribution():
@@ -242,6 +336,18 @@ class TestTheChoice:
         assert fit.diagnostics["other_edges"]["edges"] == "sure"
         assert fit.diagnostics["other_edges"]["score_behind"] > 0
         assert fit.diagnostics["other_edges"]["sentence"].startswith("with sure edges: ")
+
+    @pytest.mark.slow
+    def test_a_search_that_drowns_in_splinters_is_given_up(self):
+        """Up to 20 sensors, where the search with sure edges would otherwise go on for seconds."""
+        rng = np.random.default_rng(0)
+        truth = random_network(18, 10, column_weight=(3, 5), rng=rng)
+        truth = with_lossy_edges(truth, (0.5, 1.0), rng=rng).with_noise(Noise(0.005, 0.0))
+        rows = truth.sample(5000, rng)
+        fit, lossy_fit = self.fitted(rows), self.fitted(rows, edges="lossy")
+        assert columns_of(fit.model.mixing) == columns_of(lossy_fit.model.mixing)
+        assert "sources when the search was given up" in fit.diagnostics["other_edges"]["sentence"]
+        assert fit.diagnostics["other_edges"]["n_sources"] > 18  # far more than the ten that there are
 
     @pytest.mark.parametrize("flip_rate", [0.0, 0.02, 0.1])
     def test_plain_rows_keep_the_answer_of_sure_edges(self, flip_rate):

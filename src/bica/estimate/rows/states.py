@@ -7,7 +7,7 @@ too low; the limits say by how much.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
 from bica.estimate.lattice import NoiseShape, Pace, lowest_rate
-from bica.estimate.noise import FLIPS
+from bica.estimate.noise import FLIPS, Rival, drowns_in_splinters
 from bica.estimate.search import BY_GAIN, SearchTask, SourceSearch, Start, add_several, drop, from_rows
 from bica.estimate.settings import WORD, Settings, Varying
 from bica.estimate.whole import Route, WholeTask
@@ -190,11 +190,18 @@ LEAST_FLIPS = 1e-4  # a flip rate to begin with: rows that no present source exp
 
 
 def fit_on_rows(
-    table: Varying, settings: Settings, start: Start, *, briefly: bool = False, most_states: float = np.inf
+    table: Varying,
+    settings: Settings,
+    start: Start,
+    *,
+    briefly: bool = False,
+    most_states: float = np.inf,
+    rival: Rival | None = None,
 ) -> Fit | None:
     """Search from ``start`` on; None if the rows have too many hidden states, or if a brief search finds no end.
 
-    ``start.noise`` is one flip rate, or empty where the noise is known. Ctrl-C keeps the best so far.
+    ``start.noise`` is one flip rate, or empty where the noise is known. Ctrl-C keeps the best so far. A search that
+    drowns in splinters ends where a ``rival`` is out of its reach.
     """
     if settings.noise == "auto":  # other kinds of noise multiply the hidden states: only on request
         settings = replace(settings, noise="estimate")
@@ -205,16 +212,18 @@ def fit_on_rows(
         return None
     search = first = task.search(start)
     try:
-        search = after_a_sample(first.task, first, start)
+        search = after_a_sample(first.task, first, start, until=drowns_in_splinters if rival is not None else None)
     except KeyboardInterrupt:
         return task.result(first, FLIPS, interrupted=True)
     if search is not first:  # so the start was not that good
         search.task, briefly = replace(search.task, most_work=MOST_WORK), False
-    fit = task.learned(search)
+    fit = task.learned(search, rival)
     return None if briefly and not fit.converged and "interrupted" not in fit.diagnostics else fit
 
 
-def after_a_sample(task: SearchTask, search: SourceSearch, start: Start) -> SourceSearch:
+def after_a_sample(
+    task: SearchTask, search: SourceSearch, start: Start, until: Callable[[SourceSearch], bool] | None = None
+) -> SourceSearch:
     """The search at its start or, if that is better, where a search on every fourth row ends."""
     here: Any = search.best.fit.point
     whole: RowSurface = task.scale.surface
@@ -222,7 +231,7 @@ def after_a_sample(task: SearchTask, search: SourceSearch, start: Start) -> Sour
         return search
     sample = RowSurface(whole.cells.thinned(FIRST_ROWS), whole.noise, whole.limits)
     first = replace(task, scale=replace(task.scale, surface=sample), most_work=FIRST_WORK * task.most_work)
-    found = SourceSearch(first, start).run().fit
+    found = SourceSearch(first, start).run(until=until).fit
     there = Start(found.point.sources, found.point.rate, found.free, found.point.noise, start.n_known)
     other = SourceSearch(task, there)
     whole.work += sample.work
