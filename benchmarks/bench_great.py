@@ -21,8 +21,9 @@ from bica.data.writers import csv_bytes
 from bica.report.standings import standings_markdown
 
 METHODS = (
-    "likelihood auto", "likelihood", "findbica", "mac", "grecond", "grecond-plus", "message-passing", "ormachine",
-    "asso", "elbmf", "attractor", "buffet", "noca", "beta", "aspect", "quartets", "xor", "linear", "fastica",
+    "likelihood auto", "likelihood", "findbica", "mac", "grecond", "grecond-plus", "message-passing tuned",
+    "ormachine tuned", "asso", "elbmf", "attractor", "buffet", "noca", "beta", "aspect", "quartets", "xor",
+    "linear", "fastica",
 )  # fmt: skip
 MOST_OF_LINEAR = 8  # sources; each doubles the work of linear sums
 N_TOLD = 10  # factors, on real tables without a truth

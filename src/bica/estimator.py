@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bica.data.columns import Binarize, numbered
 from bica.data.observations import TableSums
 from bica.data.patterns import PatternCounts
-from bica.data.rows import Persistence, Rows, are_names, refuse_other_columns
+from bica.data.rows import Order, Rows, are_names, refuse_other_columns
 from bica.errors import BicaWarning, DataError, InfeasibleError, MisfitWarning, SettingError
 from bica.methods import DEFAULTS, NoiseSetting, chosen_method
 from bica.model.fit import Fit, Method
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from bica.report.page import Report
 
 IF_IN_ORDER = "if they are consecutive slots, learn from their order with temporal=True"
+IF_IN_TIME = "if they are in order of time, learn from the earlier and the later ones apart"
 AFTER_A_MISFIT = "so do not trust the model before you know why: see diagnostics_['diagnosis'], or `bica check --fit`"
 
 
@@ -402,17 +403,18 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         check_is_fitted(self)
         return self.fit_
 
-    def _order(self, X: Any) -> Persistence | None:
-        """Whether consecutive rows are alike, which a warning says."""
+    def _order(self, X: Any) -> Order:
+        """What the order of the rows shows; a warning says if consecutive ones are alike, or if they change."""
         from bica.pipeline import order_of
 
         table, sensors = self._checked(X, first=False)
         order = order_of(table, sensors=sensors, binarize=self.binarize)
-        if order is not None:
-            warnings.warn(f"{order.words()}; {IF_IN_ORDER}", MisfitWarning, stacklevel=3)
+        for found, advice in ((order.persistence, IF_IN_ORDER), (order.trend, IF_IN_TIME)):
+            if found is not None:
+                warnings.warn(f"{found.words()}; {advice}", MisfitWarning, stacklevel=3)
         return order
 
-    def _learn(self, data: Data, order: Persistence | None = None) -> Self:
+    def _learn(self, data: Data, order: Order | None = None) -> Self:
         from bica.pipeline import learn
 
         learned = learn(data, self._method(), _generator(self.random_state), order)

@@ -13,7 +13,7 @@ from bica.data.chunks import GROUPED_SENSORS
 from bica.data.columns import Binarize, Reading
 from bica.data.observations import TableSums, observations_of
 from bica.data.patterns import PatternCounts
-from bica.data.rows import Persistence, Rows, persistence_of
+from bica.data.rows import Order, Rows, order_in, trend_of
 from bica.data.tables import open_table
 from bica.diagnose.verdicts import Diagnosis
 from bica.errors import BicaWarning, DataError, SettingError
@@ -70,32 +70,35 @@ def read_in_order(
 
 def order_of(
     x: Any, *, sensors: Sequence[str] | None = None, binarize: Binarize = None, **reading: Unpack[Reading]
-) -> Persistence | None:
-    """Whether the first rows of a table persist, so that their order matters; None for counts and for a stream."""
+) -> Order:
+    """What the order of the first rows of a table shows: whether they persist, and whether they change on the way.
+
+    Counts, weighted rows and streams show nothing.
+    """
     is_stream = isinstance(x, str) and x == "-"
     if isinstance(x, PatternCounts | Rows) or is_stream or reading.get("baskets") or reading.get("long"):
-        return None
+        return Order()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BicaWarning)  # which the user heard when the table was read
         table = open_table(x, sensors=sensors, binarize=binarize, **reading)
-        first = next(iter(table.chunks()), None)
-    if first is None or first.weights is not None:
-        return None
-    return persistence_of(first.words, first.observed, table.sensors)
+        return order_in(table)
 
 
-def learn(data: Data, method: Method, rng: np.random.Generator, order: Persistence | None = None) -> Learned:
+def learn(data: Data, method: Method, rng: np.random.Generator, order: Order | None = None) -> Learned:
     """Learn a model and diagnose it.
 
     Rows in order are learned in order if the method can (``fit_in_order``), otherwise as counts. Where counted rows
     persist (``order``), such a method learns from them, and is judged, as if there were only so many independent ones.
+    Rows that change along the table make any model of all of them doubtful.
 
     >>> from bica.methods import method_named
     >>> found = learn(read([[0, 0], [1, 0], [1, 1]] * 40), method_named("likelihood"), np.random.default_rng(0))
     >>> found.fit.model.mixing.astype(int).tolist(), found.diagnosis.verdict
     ([[1, 1], [0, 1]], 'fits')
     """
-    if order is not None and isinstance(data, PatternCounts) and hasattr(method, "fit_in_order"):
+    if order is None:
+        order = Order(trend=trend_of(data.words, data.observed, data.sensors)) if isinstance(data, Rows) else Order()
+    if order.persistence is not None and isinstance(data, PatternCounts) and hasattr(method, "fit_in_order"):
         return _learn_from_fewer(data, method, rng, order)
     counts: PatternCounts | TableSums = data.counts() if isinstance(data, Rows) else data
     if not getattr(method, "learns_from_sums", False):
@@ -106,19 +109,20 @@ def learn(data: Data, method: Method, rng: np.random.Generator, order: Persisten
         fit = method.fit_in_order(data, rng).in_order()
     else:
         fit = method.fit(cast(PatternCounts, counts), rng).in_order()  # or sums, if it said so
-    diagnosis = Diagnosis.of(counts, fit)
+    diagnosis = Diagnosis.of(counts, fit, order.trend)
     return Learned(counts, diagnosis.added_to(fit), diagnosis)
 
 
-def _learn_from_fewer(counts: PatternCounts, method: Method, rng: np.random.Generator, order: Persistence) -> Learned:
+def _learn_from_fewer(counts: PatternCounts, method: Method, rng: np.random.Generator, order: Order) -> Learned:
     """The same from the effective number of rows, so that errors, evidence and tests of fit hold."""
-    fewer = replace(counts, weights=counts.weights / order.stretch)
-    found = learn(fewer, method, rng)
+    assert order.persistence is not None
+    stretch = order.persistence.stretch
+    found = learn(replace(counts, weights=counts.weights / stretch), method, rng, replace(order, persistence=None))
     height = found.fit.log_likelihood
     fit = replace(
         found.fit,
         n_samples=counts.n_samples,
-        log_likelihood=None if height is None else height * order.stretch,
-        diagnostics={**found.fit.diagnostics, "order": asdict(order)},
+        log_likelihood=None if height is None else height * stretch,
+        diagnostics={**found.fit.diagnostics, "order": asdict(order.persistence)},
     )
     return Learned(counts, fit, found.diagnosis)

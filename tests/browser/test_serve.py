@@ -80,14 +80,14 @@ def table_file(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def slow_file(tmp_path_factory):
-    """A table that takes some ten seconds: forty sensors, thirty sources, much noise."""
+    """A table that takes half a minute of an idle core: sixty sensors and sources, some of them wide, much noise."""
     rng = np.random.default_rng(1)
-    mixing = np.zeros((40, 30), bool)
-    for j in range(30):
-        mixing[rng.choice(40, 2 + j % 4, replace=False), j] = True
-    model = OrMixture(mixing, np.full(30, 0.08), Noise.flips(0.05))
+    mixing = np.zeros((60, 60), bool)
+    for j in range(60):
+        mixing[rng.choice(60, 2 + j % 8, replace=False), j] = True
+    model = OrMixture(mixing, np.full(60, 0.15), Noise.flips(0.1))
     path = tmp_path_factory.mktemp("tables") / "slow.csv"
-    path.write_bytes(csv_bytes(model.sample(6000, rng), model.sensors))
+    path.write_bytes(csv_bytes(model.sample(10_000, rng), model.sensors))
     return path
 
 

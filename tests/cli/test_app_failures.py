@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from functools import partial
 
 import click
 import pytest
@@ -176,7 +177,8 @@ def test_a_request_to_end_leaves_neither_drafts_nor_temporary_folders(tmp_path, 
     command = [sys.executable, "-c", BUSY.format(wait=wait), *map(str, words)]
     environment = os.environ | {"TMPDIR": str(scratch)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env=environment, **pipes) as process:
+    heard = partial(signal.signal, number, signal.SIG_DFL)  # nohup before the tests would ignore it
+    with subprocess.Popen(command, env=environment, preexec_fn=heard, **pipes) as process:
         assert process.stdout.readline() == "busy\n"
         assert len(list(output.iterdir())) == len(list(scratch.iterdir())) == 1
         process.send_signal(number)

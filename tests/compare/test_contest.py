@@ -170,3 +170,16 @@ def test_a_method_that_takes_too_long_is_given_up(table):
     record = Match(contender="buffet", problem=own(table), seed=0, time_limit=0.01).perform()
     assert record["failure"] == "it took more than 0.01 s of CPU time"
     assert record["f1"] is None
+
+
+def test_a_score_that_takes_too_long_stays_open_and_the_others_are_kept(table, monkeypatch):
+    def endless(*_):
+        while True:
+            pass
+
+    monkeypatch.setattr("bica.compare.contest.held_out_likelihood", endless)
+    record = Match(contender="grecond", problem=own(table), seed=0, time_limit=0.5).perform()
+    assert record["failure"] is None
+    assert record["held_out"] is None
+    assert record["wrong_cells"] == 0.0
+    assert record["verdict"] != "not judged"

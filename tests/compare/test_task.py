@@ -61,7 +61,7 @@ def test_a_refusal_is_recorded_with_its_reason(monkeypatch):
 
 
 def test_unknown_names_are_refused_with_the_choice():
-    with pytest.raises(SettingError, match="no contender 'magic'"):
+    with pytest.raises(SettingError, match="no method 'magic'"):
         Task(contender="magic", setting=SETTING, seed=0).perform()
     with pytest.raises(SettingError, match="no network 'magic'"):
         Setting(network="magic", n_samples=10, flip_rate=0.0).draw(0)

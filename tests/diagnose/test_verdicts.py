@@ -6,11 +6,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from bica.compare import Setting
 from bica.data.patterns import PatternCounts
 from bica.diagnose.table import TableCheck, hints, stretch_of
 from bica.diagnose.verdicts import Diagnosis
 from bica.estimate.findbica import FindBICA
 from bica.estimate.likelihood import Likelihood
+from bica.methods import method_named
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -382,6 +384,24 @@ class TestHints:
 
         assert self.named(drawn, "xor") >= 9
 
+    @pytest.mark.parametrize("n_sensors", [6, 8, 12])
+    def test_as_many_cancelling_sources_as_sensors(self, n_sensors):
+        def drawn(rng):
+            setting = Setting(network=f"xor {n_sensors}", n_samples=2000, flip_rate=0.0)
+            return setting.draw(int(rng.integers(1 << 30))).rows
+
+        assert self.named(drawn, "xor") >= 9
+
+    def test_ors_that_merely_exclude_each_other_are_no_parities(self):
+        """Jobs of few roles contradict ORs of independent sources, but no independent parities make them either."""
+
+        def drawn(rng):
+            jobs = random_network(10, 8, column_weight=(2, 4), rng=rng).mixing.T
+            extra = rng.random((600, 10)) < 0.05
+            return jobs[rng.integers(0, 8, 600)] | extra
+
+        assert self.named(drawn, "xor") == 0
+
     def test_values_of_one_variable(self):
         def drawn(rng):
             others = random_network(6, 5, rng=rng).sample(500, rng)
@@ -404,6 +424,14 @@ class TestHints:
             truth = random_network(5 + seed % 16, 4 + seed % 9, noise=Noise.flips(flip_rate), rng=rng)
             n_false += len(self.kinds(truth.sample(int(rng.choice([100, 1000])), rng)))
         assert n_false <= 4
+
+    def test_models_that_mix_otherwise_are_not_judged_as_ors(self):
+        rows = Setting(network="xor 6", n_samples=500, flip_rate=0.0).draw(0).rows
+        data = PatternCounts.of(rows)
+        diagnosis = Diagnosis.of(data, method_named("xor").fit(data, np.random.default_rng(0)))
+        assert diagnosis.verdict == "doubtful"
+        assert diagnosis.reasons == ("sources are mixed by XOR; tests of fit are for ORs only",)
+        assert diagnosis.as_dict()["next"] == []
 
     def test_short_and_wide_tables_get_none(self):
         assert self.kinds(np.eye(10)) == []

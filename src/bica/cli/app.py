@@ -27,7 +27,7 @@ ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(sig
 GRACE = 0.5  # seconds to unwind after a request to end; a compiled loop may take longer to notice
 ENDED = "ended on request; no file was left half-written"
 TRACEBACK = "BICA_TRACEBACK"
-SETTING = re.compile(r"`(drop|columns|id|time|long|binarize|sample_weight)`")  # that are options
+SETTING = re.compile(r"`(drop|columns|id|time|long|binarize|sources|sample_weight)`")  # that are options
 LIKE = 0.55  # how much of a word must agree with the one that was meant
 
 

@@ -7,7 +7,8 @@ where the truth is known, by the sources themselves. A seed draws other rows, or
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,8 +21,8 @@ from numpy.typing import NDArray
 
 from bica.compare.task import Setting, contender, cpu_limit, network_named, warm_up
 from bica.data.patterns import PatternCounts
-from bica.diagnose.verdicts import Diagnosis
-from bica.errors import BicaError, DataError, SettingError
+from bica.diagnose.verdicts import OTHER_MIXTURES, Diagnosis
+from bica.errors import BicaError, DataError, LimitError, SettingError
 from bica.invert.decode import decode
 from bica.invert.posterior import log_probability
 from bica.kernels.bits import unpacked
@@ -37,7 +38,6 @@ WITH_TRUTH = ("f1", "precision", "recall", "similarity", "hamming_distance")
 WITHOUT_TRUTH = ("held_out", "wrong_cells", "gain")
 SCORES = ("n_found", *WITH_TRUTH, *WITHOUT_TRUTH, "cpu_seconds")
 HELD_OUT_SHARE = 1 / 3  # of the rows of a user's table
-OTHER_MIXTURES = ("xor", "beta", "aspect", "linear")  # no ORs: only the sources are compared
 MOST_HELD_OUT = 2000  # rows: enough to compare, few enough for exact sums over wide models
 
 
@@ -194,7 +194,7 @@ class Match:
     contender: str
     problem: ContestProblem
     seed: int
-    time_limit: float | None = None  # CPU seconds of the fit; a method that needs more has a ``failure``
+    time_limit: float | None = None  # CPU seconds of the fit, and of each score; a slower method has a ``failure``
 
     def key(self) -> Record:
         """What distinguishes this job, with the settings of the contender and the content of the problem."""
@@ -220,7 +220,8 @@ class Match:
         except BicaError as error:
             return record | {"failure": str(error)}
         told = drawn.n_sources if rival.method is not None and needs_n_sources(rival.method) else None
-        return record | {"told": told} | _scores(fit, drawn, reads_as_or=rival.method not in OTHER_MIXTURES)
+        record |= {"told": told, **_named_scores(fit, drawn)}
+        return record if rival.method in OTHER_MIXTURES else record | _or_scores(fit, drawn, self.time_limit)
 
 
 def matches(
@@ -238,13 +239,15 @@ def matches(
     names = list(contenders)
     for problem in problems:
         problem.check()
+    untold = [problem.title for problem in problems if not problem.tells_n_sources]
     for name in names:
         method = contender(name).method
-        untold = [problem.title for problem in problems if not problem.tells_n_sources]
-        if method is None or (needs_n_sources(method) and untold):
-            wanted = "the truth" if method is None else "the number of sources"
+        if method is None:
+            raise SettingError(f"{name!r} is the true model, which learns nothing; leave it out")
+        if needs_n_sources(method) and untold:
+            tables = ", ".join(untold)
             raise SettingError(
-                f"{name} needs {wanted} of {', '.join(untold) or 'its problems'}; give it, or leave it out"
+                f"{name} needs the number of sources of {tables}; give it with `sources`, or leave {name} out"
             )
     return [
         Match(contender=name, problem=problem, seed=seed, time_limit=time_limit)
@@ -260,7 +263,8 @@ def _fitted(name: str, drawn: Drawn, seed: int) -> Fit:
     return method.fit(drawn.training, np.random.default_rng([seed, 1])).in_order()
 
 
-def _scores(fit: Fit, drawn: Drawn, *, reads_as_or: bool) -> Record:
+def _named_scores(fit: Fit, drawn: Drawn) -> Record:
+    """What can be said of the sources of any model."""
     model = fit.model
     scores: Record = {
         "n_found": model.n_sources,
@@ -268,14 +272,24 @@ def _scores(fit: Fit, drawn: Drawn, *, reads_as_or: bool) -> Record:
         "converged": fit.converged,
         "sources": json.dumps([np.flatnonzero(column).tolist() for column in model.mixing.T]),
     }
-    if reads_as_or:
-        scores["verdict"] = Diagnosis.of(drawn.training, fit).verdict
-        scores["held_out"] = held_out_likelihood(model, drawn.held_out)
-        scores |= _rebuilt(model, drawn.training)
     if drawn.truth is not None:
         compared: Mapping[str, Any] = compare_models(model, drawn.truth, drawn.training.n_samples).as_dict()
         scores |= {name: compared[name] for name in WITH_TRUTH if name in compared}
         scores["similarity"] = similarity(columns_of(drawn.truth), columns_of(model))
+    return scores
+
+
+def _or_scores(fit: Fit, drawn: Drawn, time_limit: float | None) -> Record:
+    """What can be said of an OR mixture; a score that takes longer than the limit stays open."""
+    parts: list[Callable[[], Record]] = [
+        lambda: {"verdict": Diagnosis.of(drawn.training, fit).verdict},
+        lambda: {"held_out": held_out_likelihood(fit.model, drawn.held_out)},
+        lambda: _rebuilt(fit.model, drawn.training),
+    ]
+    scores: Record = {"verdict": "not judged"}
+    for part in parts:
+        with suppress(LimitError), cpu_limit(time_limit):
+            scores |= part()
     return scores
 
 

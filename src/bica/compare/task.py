@@ -55,6 +55,8 @@ CONTENDERS = {
     **{name: Contender(name) for name in METHODS},
     "likelihood": Contender("likelihood", {"edges": "sure"}),  # the model of the paper, as the other methods have it
     "likelihood auto": Contender("likelihood"),  # lossy edges where the rows speak for them
+    "message-passing tuned": Contender("message-passing", {"prior": [0.3, 0.3]}),  # by benchmarks/tune_rivals.py
+    "ormachine tuned": Contender("ormachine", {"prior": [0.1, 0.3]}),
     **{f"findbica {e:g}": Contender("findbica", {"min_probability": e}) for e in (0.005, 0.01, 0.03, 0.05, 0.08)},
     "truth": Contender(None),
 }
@@ -63,7 +65,7 @@ CONTENDERS = {
 def contender(name: str) -> Contender:
     """The contender of this name."""
     if name not in CONTENDERS:
-        raise SettingError(f"there is no contender {name!r}; choose from {', '.join(map(repr, CONTENDERS))}")
+        raise SettingError(f"there is no method {name!r} to compare; choose from {', '.join(map(repr, CONTENDERS))}")
     return CONTENDERS[name]
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
-from bica.data.chunks import MISSING, Chunk, Table
+from bica.data.chunks import MISSING, Chunk, Table, rows_a_chunk
 from bica.data.columns import Binarize, Reading, numbered
 from bica.data.patterns import PatternCounts
 from bica.data.tables import open_table
 from bica.errors import DataError
 from bica.kernels.bits import Words, all_observed, choose_bits, group_equal, group_small, n_words, unpacked
 from bica.progress import tracked
+from bica.text import percent
 
 SMALL = 8  # words below so many times the number of rows are counted in a table, not looked for
 
@@ -267,3 +270,125 @@ def persistence_of(words: Words, observed: Words | None, sensors: Sequence[str])
     ):
         return None
     return Persistence(sensors[most], float(one[most]), stretch)
+
+
+PARTS = 20  # consecutive parts of a table that are compared
+TREND_LEVEL = 0.001  # tables without a trend in which one is seen, at most
+MUCH = 1.5  # times by which the odds of a sensor must change to matter
+LEAST_EACH = 10  # ones and zeros of a sensor, without which nothing is seen
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """Rows that change along the table: sensors that come on more and more often, or less and less."""
+
+    sensor: str  # the one whose trend is clearest
+    first: float  # share of the first quarter of the rows in which it is on
+    last: float  # and of the last quarter
+    n_sensors: int  # how many have a clear trend
+
+    def words(self) -> str:
+        """What was observed."""
+        others = self.n_sensors - 1
+        more = f", and {others} more {'sensors change' if others > 1 else 'sensor changes'}, too" if others else ""
+        return (
+            f"the rows change along the table: {self.sensor} is on in {percent(self.first)} of the first quarter of "
+            f"the rows and in {percent(self.last)} of the last{more}"
+        )
+
+
+def trend_of(words: Words, observed: Words | None, sensors: Sequence[str]) -> Trend | None:
+    """Whether sensors come on more or less often along the rows; None if not, and for sorted tables.
+
+    A line is laid through the shares of twenty consecutive parts. Its slope must be clear in two ways: against the
+    scatter of the parts about the line, by Student's t, which also holds if consecutive rows are alike; and against
+    what independent rows would scatter, which also holds for rare sensors.
+
+    >>> rising = np.random.default_rng(0).random(2000) < np.linspace(0.1, 0.5, 2000)
+    >>> found = trend_of(rising[:, None].astype(np.uint64), None, ["door"])
+    >>> found.sensor, round(found.first, 1), round(found.last, 1)
+    ('door', 0.1, 0.5)
+    """
+    n_rows, n_sensors = len(words), len(sensors)
+    if n_rows < LEAST_ROWS:
+        return None
+    ones, seen = (_part_sums(bits, n_rows, n_sensors) for bits in (words, observed))
+    share, total = ones / np.maximum(seen, 1.0), ones.sum(axis=0) / np.maximum(seen.sum(axis=0), 1.0)
+    steps = np.arange(PARTS) - (PARTS - 1) / 2
+    slope = steps @ share / (steps @ steps)
+    off = share - share.mean(axis=0) - steps[:, None] * slope  # the line
+    scatter = (off**2).sum(axis=0) / (PARTS - 2)
+    lasting = np.clip((off[1:] * off[:-1]).sum(axis=0) / np.maximum((off**2).sum(axis=0), 1e-300), 0.0, 0.9)
+    scatter *= (1.0 + lasting) / (1.0 - lasting)  # a mean over parts that are alike varies so many times as much
+    chance = (steps**2 @ (total * (1.0 - total) / np.maximum(seen, 1.0))) / (steps @ steps)  # of independent rows
+    error = np.sqrt(np.maximum(chance, scatter) / (steps @ steps))
+    enough = (np.minimum(ones, seen - ones).sum(axis=0) >= LEAST_EACH) & (seen.min(axis=0) > 0)
+    clearness = np.where(enough, np.abs(slope) / np.where(enough, error, 1.0), 0.0)
+    quarter = PARTS // 4
+    first, last = share[:quarter].mean(axis=0), share[-quarter:].mean(axis=0)
+    least = 1.0 / n_rows
+    odds = [np.log((part + least) / (1.0 - part + least)) for part in (first, last)]
+    clear = (clearness >= _student(TREND_LEVEL / n_sensors)) & (np.abs(odds[1] - odds[0]) >= np.log(MUCH))
+    if not clear.any() or _is_sorted(words, np.flatnonzero(enough)):
+        return None
+    most = int(np.argmax(np.where(clear, clearness, 0.0)))
+    return Trend(sensors[most], float(first[most]), float(last[most]), int(clear.sum()))
+
+
+def _student(level: float) -> float:
+    """How far from 0 Student's t of the parts is by chance in this share of cases."""
+    return -float(stdtrit(PARTS - 2, level / 2))
+
+
+def _part_sums(bits: Words | None, n_rows: int, n_sensors: int) -> NDArray[np.float64]:
+    """How many bits of every sensor are set in each of the parts: (PARTS, n_sensors); None: all are."""
+    ends = np.linspace(0, n_rows, PARTS + 1).astype(np.int64)
+    if bits is None:
+        return np.repeat(np.diff(ends).astype(float)[:, None], n_sensors, axis=1)
+    return np.array([unpacked(bits[a:b], n_sensors).sum(axis=0) for a, b in pairwise(ends)], float)
+
+
+def _is_sorted(words: Words, places: NDArray[np.int64]) -> bool:
+    """Whether the rows are sorted by one of these sensors, which changes once then, or by how many sensors are on.
+
+    So are tables in which equal rows stand together, in whatever order.
+    """
+    changed = words[1:] ^ words[:-1]
+    n_runs = 1 + int(changed.any(axis=1).sum())
+    if n_runs < len(words) / 2 and n_runs <= RUNS_PER_ROW * len(np.unique(words, axis=0)):
+        return True
+    word, bit = np.divmod(places, 64)
+    changes = [int(((changed[:, w] >> np.uint64(b)) & np.uint64(1)).sum()) for w, b in zip(word, bit, strict=True)]
+    growth = np.diff(np.bitwise_count(words).sum(axis=1, dtype=np.int64))
+    return min(changes, default=0) == 1 or bool((growth >= 0).all() or (growth <= 0).all())
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the order of the rows shows: that each is like the one before, or that they change along the table."""
+
+    persistence: Persistence | None = None
+    trend: Trend | None = None
+
+
+def order_in(table: Table) -> Order:
+    """What the order of the first rows of an open table shows, up to four million cells; of weighted rows nothing."""
+    parts: list[Chunk] = []
+    left = rows_a_chunk(len(table.sensors))
+    for chunk in table.chunks():
+        if chunk.weights is not None:
+            return Order()
+        parts.append(chunk)
+        left -= len(chunk.words)
+        if left <= 0:
+            break
+    if not parts:
+        return Order()
+    words = np.vstack([chunk.words for chunk in parts])
+    everything = all_observed(len(table.sensors))
+    observed = None
+    if any(chunk.observed is not None for chunk in parts):
+        observed = np.vstack(
+            [np.broadcast_to(everything, c.words.shape) if c.observed is None else c.observed for c in parts]
+        )
+    return Order(persistence_of(words, observed, table.sensors), trend_of(words, observed, table.sensors))

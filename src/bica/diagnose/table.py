@@ -5,14 +5,17 @@ Also what of the table tells for or against a fit: the sensors that vary, their 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from math import comb
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
-from scipy.stats import binom
+from scipy.special import entr
+from scipy.stats import binom, hypergeom
 
 from bica.data.observations import Observations
 from bica.data.pairs import PairCounts, dependent_pairs
@@ -106,7 +109,9 @@ def stretch_of(fit: Fit) -> NDArray[np.float64]:
     """
     model, stays = fit.model, fit.persistence()
     if stays is None or not stays.size:
-        return np.ones(len(model.sensors))
+        order = fit.diagnostics.get("order")  # where rows that persist were counted as fewer
+        stretch = order.get("stretch") if isinstance(order, Mapping) else None
+        return np.full(len(model.sensors), max(1.0, float(stretch)) if isinstance(stretch, int | float) else 1.0)
     moving = (model.probability > 0) & (model.probability < 1)
     of_source = np.ones(stays.size)
     of_source[moving] = np.maximum(1.0, 2 * stays[moving] * (1 - model.probability[moving]) - 1)
@@ -242,6 +247,8 @@ LEAST_CHAIN = 4  # columns in one order
 COINCIDENCES = 10.0  # rows with both of the rarest columns on, if they were unrelated
 WORDS_PER_DIMENSION = 4  # distinct rows of a code
 PARITY_SENSORS = 32  # unrelated sensors of which all triples are looked at
+MOST_PARITIES, LARGEST_PARITY = 14, 5  # sensors of a table, and of a parity, that are looked at
+N_REDRAWN, STANDARD_ERRORS = 20, 4.0  # tables drawn from independent parities, and how far from them still is like them
 LEAST_BIAS, MUCH_MORE = 0.1, 4.0  # of the parity of three, and how many times that of two of them
 GRADED_SENSORS, LEAST_GRADED, LINKED_PAIRS = 16, 5, 0.85
 BETWEEN = 0.3  # share of the rows with a quarter to three quarters of the sensors on
@@ -355,8 +362,8 @@ def _counts(cells: NDArray[np.bool_], _weights: NDArray[np.float64], pairs: Pair
 
 
 def _xor(cells: NDArray[np.bool_], weights: NDArray[np.float64], pairs: PairTests) -> Hint | None:
-    """Rows that form a linear code, or three sensors that depend on each other although no two do."""
-    if not _is_code(cells, weights) and not _odd_triple(cells, weights, pairs):
+    """Rows that form a linear code, three sensors that depend although no two do, or independent parities."""
+    if not (_is_code(cells, weights) or _odd_triple(cells, weights, pairs) or _are_parities(cells, weights, pairs)):
         return None
     return Hint(
         "xor",
@@ -403,6 +410,69 @@ def _odd_triple(cells: NDArray[np.bool_], weights: NDArray[np.float64], pairs: P
     n_odd, odd = total * (1 - parity[biased]) / 2, (1 - expected[biased]) / 2
     tails = np.minimum(binom.cdf(n_odd, total, odd), binom.sf(n_odd - 1, total, odd))
     return bool((tails <= LEVEL / (2 * len(places))).any())
+
+
+def _are_parities(cells: NDArray[np.bool_], weights: NDArray[np.float64], pairs: PairTests) -> bool:
+    """Whether no OR mixture makes such rows, but as many independent parities as there are sensors do.
+
+    Take the least even parities of sensors, one after another, none the XOR of others: they determine the rows. If they
+    are independent, rows are as various as those drawn from them.
+    """
+    n_sensors, total = cells.shape[1], float(weights.sum())
+    if not 3 <= n_sensors <= MOST_PARITIES or len(cells) < WORDS_PER_DIMENSION * n_sensors:
+        return False
+    shares = np.bincount(cells @ (1 << np.arange(n_sensors)), weights, 1 << n_sensors) / total
+    balance = shares.reshape((2,) * n_sensors)
+    for axis in range(n_sensors):
+        even, odd = np.split(balance, 2, axis)
+        balance = np.concatenate([even + odd, even - odd], axis)
+    balance = balance.ravel()
+    words = _independent_words(1 + np.argsort(-np.abs(balance[1:]), kind="stable"), n_sensors)
+    if not (pairs.is_apart.any() or _rows_apart(cells, weights) or _cancels(cells, weights, words, balance)):
+        return False
+    drawn = np.ones(1)
+    for word in words:
+        drawn = np.concatenate([drawn * (1 + balance[word]) / 2, drawn * (1 - balance[word]) / 2])
+    rng = np.random.default_rng(0)
+    various = [entr(rng.multinomial(int(total), drawn / drawn.sum()) / total).sum() for _ in range(N_REDRAWN)]
+    return bool(entr(shares).sum() >= np.mean(various) - STANDARD_ERRORS * np.std(various))
+
+
+def _independent_words(order: NDArray[np.int64], n_words: int) -> list[int]:
+    """The first sets of sensors, as bits of a number, none of which is the XOR of others before it."""
+    words: list[int] = []
+    reduced: list[int] = []  # falling
+    for word in map(int, order):
+        rest = word
+        for other in reduced:
+            rest = min(rest, rest ^ other)
+        if rest:
+            words.append(word)
+            reduced = sorted([*reduced, rest], reverse=True)
+        if len(words) == n_words:
+            break
+    return words
+
+
+def _cancels(
+    cells: NDArray[np.bool_], weights: NDArray[np.float64], words: list[int], balance: NDArray[np.float64]
+) -> bool:
+    """Whether an uneven parity of a few sensors breaks the inequality of Harris, by Fisher's test.
+
+    Mostly even parities make it likely that two of the sensors are on and all the others off; mostly odd ones, that one
+    is. Independent sources make "all of these are on" and "some of the others is on" positively dependent.
+    """
+    n_sensors, tails = cells.shape[1], [1.0]
+    for word in words:
+        members = [i for i in range(n_sensors) if word >> i & 1]
+        if 3 <= len(members) <= LARGEST_PARITY:
+            for chosen in combinations(members, 2 if balance[word] > 0 else 1):
+                all_on = cells[:, chosen].all(axis=1)
+                any_on = cells[:, [i for i in members if i not in chosen]].any(axis=1)
+                lone, on, quiet = weights @ np.column_stack([all_on & ~any_on, all_on, ~any_on])
+                tails.append(float(hypergeom.sf(lone - 1, weights.sum(), on, quiet)))
+    n_tests = sum(comb(n_sensors, size) * comb(size, 2) for size in range(3, LARGEST_PARITY + 1))
+    return min(tails) <= LEVEL / n_tests
 
 
 def _graded(cells: NDArray[np.bool_], weights: NDArray[np.float64], pairs: PairTests) -> Hint | None:

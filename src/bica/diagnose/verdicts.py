@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.observations import Observations
+from bica.data.rows import Trend
 from bica.diagnose.blocks import LEVEL, OVERLOOKED, WIDTH, BlockTests, block_tests
 from bica.diagnose.goodness import (
     Confusion,
@@ -241,6 +242,10 @@ class FitCheck:
         return lines
 
 
+ABOUT_A_TREND = (
+    "if the rows are in order of time, learn from the earlier and the later ones apart, and compare the two models "
+    "with `bica score early.json late.json --sources`"
+)
 UNFINISHED = {
     "interrupted": "learning was interrupted: this is the best model so far, not the final one",
     "out of time": "the time limit was over before learning was: this is the best model so far, not the final one",
@@ -309,6 +314,14 @@ def _named(model: OrMixture, whole: OrMixture, chosen: NDArray[np.bool_]) -> NDA
     return np.array([j for j, name in enumerate(model.names) if name in names], np.int64)
 
 
+OTHER_MIXTURES = {  # methods whose models are no ORs: only their sources can be compared
+    "xor": "XOR",
+    "linear": "sums of levels",
+    "beta": "sums of graded factors",
+    "aspect": "sums of shares",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """The verdict on a table and, if there is one, on a model learned from it.
@@ -326,28 +339,40 @@ class Diagnosis:
     reasons: tuple[str, ...]  # what speaks against the model, or keeps the rows from speaking for it
     table: TableCheck
     fit: FitCheck | None
+    trend: Trend | None = None  # of the rows in their order, where it is known
+    mixed_by: str | None = None  # what is in place of ORs, which is not judged
 
     @classmethod
-    def of(cls, data: Observations, fit: Fit | None = None) -> Diagnosis:
+    def of(cls, data: Observations, fit: Fit | None = None, trend: Trend | None = None) -> Diagnosis:
         """The diagnosis of a table, and of a fit to it if there is one. Nothing is fitted, and the seed is fixed.
 
-        Time grows with the pairs of sensors; up to 16 sensors, some hundred random tables are drawn. Fits take longer.
+        A ``trend`` of the rows makes a fit doubtful: sources that come on more often together look dependent, which
+        further sources then explain. Time grows with the pairs of sensors; up to 16 sensors, some hundred random
+        tables are drawn. Fits take longer.
         """
         stretch = np.ones(len(data.sensors)) if fit is None else stretch_of(fit)
         varying = Watched.of(data, data.varying(), stretch)
         table = TableCheck.of(data, varying)
         verdict, reasons = table.verdict, table.objections()
         if fit is None:
-            return cls(verdict, tuple(reasons), table, None)
+            return cls(verdict, tuple(reasons), table, None, trend)
+        if fit.method in OTHER_MIXTURES:
+            mixed_by = OTHER_MIXTURES[fit.method]
+            reasons = [f"sources are mixed by {mixed_by}; tests of fit are for ORs only"]
+            reasons += [] if trend is None else [trend.words()]
+            return cls("doubtful", tuple(reasons), table, None, trend, mixed_by)
         places = _places(fit.model, data)
         check = FitCheck.of(fit, varying if places.size == varying.places.size else Watched.of(data, places, stretch))
         verdict, reasons = max(verdict, check.verdict, key=WORSE.index), reasons + check.objections()
-        return cls(verdict, tuple(reasons + check.remarks()), table, check)
+        if trend is not None:
+            verdict, reasons = max(verdict, "doubtful", key=WORSE.index), [*reasons, trend.words()]
+        return cls(verdict, tuple(reasons + check.remarks()), table, check, trend)
 
     def as_dict(self) -> dict[str, Any]:
         """The diagnosis as plain values that JSON can hold, with what is most wrong and what to do next in words."""
         words = {"worst": self.worst(), "next": self.next_steps()}
-        return dict(as_json(asdict(self))) | words
+        values = dict(as_json(asdict(self))) | words
+        return values if self.mixed_by else {name: value for name, value in values.items() if name != "mixed_by"}
 
     def worst(self) -> str | None:
         """The pattern or the pair that is furthest from what the model has, in words; None where nothing is odd."""
@@ -360,9 +385,11 @@ class Diagnosis:
 
     def next_steps(self) -> list[str]:
         """What to do about each kind of trouble, as a person would type it."""
+        if self.mixed_by:
+            return [] if self.trend is None else [ABOUT_A_TREND]
+        steps = self._about_columns() + ([] if self.trend is None else [ABOUT_A_TREND])
         if self.verdict in ("fits", "open"):
-            return []
-        steps = self._about_columns()
+            return steps
         if self.fit is not None:
             steps += self.fit.next_steps()
         if self.verdict == "misfit" and not steps:
@@ -394,7 +421,8 @@ class Diagnosis:
         table = self.table
         size = f"{counted(table.n_samples, 'row')} of {counted(table.n_sensors, 'sensor')}"
         size += "" if table.n_distinct is None else f", {table.n_distinct} distinct"
-        return [size, *table.sentences(), *([] if self.fit is None else self.fit.sentences())]
+        changing = [] if self.trend is None or self.fit is not None else [self.trend.words()]  # else it is a reason
+        return [size, *table.sentences(), *changing, *([] if self.fit is None else self.fit.sentences())]
 
     def added_to(self, fit: Fit) -> Fit:
         """The fit with this diagnosis among its diagnostics."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.columns import Binarize
+from bica.data.rows import Trend
 from bica.diagnose.verdicts import Diagnosis
 from bica.errors import SettingError
 from bica.metrics.matching import matrix_order
@@ -18,7 +19,16 @@ from bica.model.files import HARDLY_IN_DOUBT, Rate
 from bica.model.fit import Fit
 from bica.model.identified import determined_by, leak_words, reach_words, source_note
 from bica.model.or_mixture import OrMixture
-from bica.report.observed import ROWS_LISTED, SMALL, ActivityView, Evidence, PairView, PatternView, evidence_in
+from bica.report.observed import (
+    ROWS_LISTED,
+    SMALL,
+    ActivityView,
+    Evidence,
+    PairView,
+    PatternView,
+    evidence_in,
+    saved_trend,
+)
 from bica.report.page import Parts, Report, anonymous, entry_of, page_of, with_plain_names
 from bica.text import Nouns, counted_as, harmless
 from bica.version import __version__
@@ -99,8 +109,11 @@ def parts_of(
     if table is None and (times is not None or with_rows):
         raise SettingError("times and rows belong to a table; give the table, too")
     evidence = evidence_in(fit, table, times, binarize, sample_weight, with_rows=with_rows)
-    fit = anonymous(fit, nouns) if anonymise else with_plain_names(fit, nouns)
-    story = _Story(fit, evidence.renamed(fit.model.sensors), settings)
+    renamed = anonymous(fit, nouns) if anonymise else with_plain_names(fit, nouns)
+    trend = saved_trend(fit)
+    if trend is not None:
+        trend = replace(trend, sensor=renamed.model.sensors[fit.model.sensors.index(trend.sensor)])
+    story = _Story(renamed, evidence.renamed(renamed.model.sensors), settings, trend)
     headline = story.headline() if title is None else harmless(title)
     return Parts(story.content(), headline, story.eyebrow(), headline, story.sentence())
 
@@ -111,11 +124,12 @@ KINDS = ("fits", "too few rows", "doubtful", "misfit")
 class _Story:
     """Puts the parts of a report together."""
 
-    def __init__(self, fit: Fit, evidence: Evidence, settings: _Settings) -> None:
+    def __init__(self, fit: Fit, evidence: Evidence, settings: _Settings, trend: Trend | None) -> None:
         self.fit, self.evidence, self.settings, self.nouns = fit, evidence, settings, settings.nouns
+        self.trend = trend
         self.small = 1 if settings.with_rows else SMALL
         counts = evidence.counts
-        judged = None if counts is None or not counts.weights.size else Diagnosis.of(counts, fit)
+        judged = None if counts is None or not counts.weights.size else Diagnosis.of(counts, fit, trend)
         saved = fit.diagnostics.get("diagnosis")
         self.diagnosis: Mapping[str, Any] = (
             judged.as_dict() if judged is not None else saved if isinstance(saved, Mapping) else {}
@@ -338,7 +352,7 @@ class _Story:
 
     def _activity(self) -> dict[str, Any] | None:
         evidence = self.evidence
-        in_order = evidence.times is not None or self.fit.persistence() is not None
+        in_order = evidence.times is not None or self.fit.persistence() is not None or self.trend is not None
         if evidence.activity is None or not in_order or not self.fit.model.n_sources:
             return None
         view = ActivityView.of(evidence.activity, evidence.times, small=self.small)

@@ -7,7 +7,7 @@ unless rows are asked for.
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bica.data.columns import Binarize
 from bica.data.patterns import PatternCounts
-from bica.data.rows import Rows, places_of
+from bica.data.rows import Rows, Trend, places_of
 from bica.data.slots.store import as_dates
 from bica.data.tables import OPENED, is_weighted, open_table
 from bica.diagnose.goodness import binomial_tails, both_on, signed_deviance
@@ -259,12 +259,26 @@ def evidence_in(
     has_order = isinstance(given, Rows) or not (isinstance(given, PatternCounts) or is_weighted(given))
     if not has_order and (with_rows or times is not None):
         raise SettingError("weighted or counted rows have no order; leave out the weights, or with_rows and times")
-    wanted = with_rows or times is not None or own is not None or fit.persistence() is not None
+    has_time = times is not None or own is not None or fit.persistence() is not None or saved_trend(fit) is not None
+    wanted = with_rows or has_time
     if not (has_order and wanted):
         counts = given.counts() if isinstance(given, Rows) else PatternCounts.of(given)
         return Evidence(counts_for(fit.model, counts))
     rows = replace(Rows.of(given).matched(fit.model.sensors), sensors=fit.model.sensors)
     return Evidence(rows.counts(), rows, *decoded(fit, rows), readable(rows.times) if times is None else times)
+
+
+def saved_trend(fit: Fit) -> Trend | None:
+    """The trend of the rows that the model was learned from, as its diagnosis says; None: there was none."""
+    diagnosis = fit.diagnostics.get("diagnosis")
+    saved = diagnosis.get("trend") if isinstance(diagnosis, Mapping) else None
+    if not isinstance(saved, Mapping) or saved.get("sensor") not in fit.model.sensors:
+        return None
+    numbers = [saved.get(key) for key in ("first", "last", "n_sensors")]
+    if not all(isinstance(number, int | float) for number in numbers):
+        return None
+    first, last, n_sensors = (float(number) for number in numbers if number is not None)
+    return Trend(str(saved["sensor"]), first, last, int(n_sensors))
 
 
 def readable(times: Sequence[Any] | NDArray[Any] | None) -> NDArray[Any] | None:

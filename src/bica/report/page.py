@@ -162,6 +162,9 @@ def anonymous(fit: Fit, nouns: Nouns) -> Fit:
         diagnostics["diagnosis"] = {"verdict": verdict, "reasons": []}
     if "interrupted" in fit.diagnostics:
         diagnostics["interrupted"] = True
+    stretch = entry_of(fit.diagnostics, "order", "stretch")
+    if isinstance(stretch, int | float):
+        diagnostics["order"] = {"stretch": stretch}
     chosen = fit.diagnostics.get("settings")
     if isinstance(chosen, Mapping):  # texts and lists may hold names
         diagnostics["settings"] = {key: value for key, value in chosen.items() if isinstance(value, bool | int | float)}

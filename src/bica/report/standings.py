@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from bica.compare.summary import Standing, paired_difference
+from bica.compare.summary import Mean, Standing, paired_difference
 from bica.text import harmless
 from bica.version import __version__
 
@@ -33,14 +33,16 @@ BEST: dict[str, Callable[..., Standing]] = {
 }
 ENOUGH_RUNS = 5  # for an interval
 MEANING = {
-    "sources": "how many were found, on average; a star marks methods that were told the number",
-    "F1": "sources with exactly the true sensors",
-    "similar": "similarity of every true source to the nearest one found (Jaccard index), on average",
-    "held-out": "log-likelihood of rows that were not learned from, nats per row; - where the model rules one out",
-    "wrong": "cells of the table that decoded activities rebuild wrongly",
-    "gain": "information gain: 1 at most, below 0 for sources that explain less than they cost",
-    "stable": "similarity of the sources found with different seeds, that is, from other rows",
+    "sources": "how many were found, on average; *: the method was told the number",
+    "F1": "sources with exactly the true sensors, 1 at best; missed and invented ones count against it",
+    "similar": "similarity of every true source to the nearest one found (Jaccard index), 1 at best",
+    "held-out": "log-likelihood of rows that were not learned from, nats per row, higher is better; - where the model "
+    "rules one out",
+    "wrong": "cells of the table that decoded activities rebuild wrongly, lower is better",
+    "gain": "information gain: 1 at best, below 0 for sources that explain less than they cost",
+    "stable": "similarity of the sources found with different seeds, that is, from other rows, 1 at best",
     "CPU s": "of one fit",
+    "verdict": "whether the rows fit the model, and in how many runs",
 }
 
 
@@ -188,6 +190,16 @@ def standings_chart(standings: Sequence[Standing]) -> alt.VConcatChart:
     return styled(figure)
 
 
+PADDING = 6  # pixels beside the outermost dots
+AXIS_FORMAT = {"wrong_cells": "%", "cpu_seconds": "~g"}
+BOUNDED = ("f1", "similarity", "wrong_cells", "stability")  # shares: intervals end at 0 and 1
+
+
+def _interval(mean: Mean, measure: str) -> dict[str, float]:
+    ends = mean.ends()
+    return {name: min(max(value, 0.0), 1.0) for name, value in ends.items()} if measure in BOUNDED else ends
+
+
 def _panel(members: Sequence[Standing], measure: str, *, first: bool) -> alt.LayerChart:
     """One dot per method, and its interval; the methods are named in the first panel only."""
     import altair as alt
@@ -195,13 +207,15 @@ def _panel(members: Sequence[Standing], measure: str, *, first: bool) -> alt.Lay
     from bica.report.look import BLUE, FAINT, GREY, layers, marks_at
 
     known = [member for member in members if measure in member.means]
-    values = [{"method": member.contender, **member.means[measure].ends()} for member in known]
+    values = [{"method": member.contender, **_interval(member.means[measure], measure)} for member in known]
     enough = [member.means[measure].n_runs >= ENOUGH_RUNS and measure in BEST for member in known]
     spans = [value for value, shown in zip(values, enough, strict=True) if shown and measure != "stability"]
     methods = alt.Scale(domain=[member.contender for member in members])
     y = alt.Y("method:N", scale=methods, sort=None, title=None, axis=alt.Axis(labels=first, ticks=False))
-    scale = alt.Scale(type="log") if measure == "cpu_seconds" else alt.Scale(zero=False)
-    x = alt.X("mean:Q", scale=scale, title=COLUMNS[measure][0], axis=alt.Axis(tickCount=3, gridColor=FAINT))
+    scale = alt.Scale(type="log") if measure == "cpu_seconds" else alt.Scale(zero=False, padding=PADDING)
+    better = "" if measure not in BEST else " (more is better)" if BEST[measure] is max else " (less is better)"
+    axis = alt.Axis(tickCount=3, gridColor=FAINT, labelOverlap=True, format=AXIS_FORMAT.get(measure, ""))
+    x = alt.X("mean:Q", scale=scale, title=COLUMNS[measure][0] + better, axis=axis)
     rules = marks_at(spans).mark_rule(color=GREY).encode(x=alt.X("low:Q"), x2="high:Q", y=y)
     dots = marks_at(values).mark_point(filled=True, size=60, opacity=1, color=BLUE).encode(x=x, y=y)
     return layers(*([rules] if spans else []), dots, width=120, height=alt.Step(18))

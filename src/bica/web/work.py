@@ -31,7 +31,7 @@ from bica.estimate.settings import KnownSource
 from bica.invert.decode import decode, decode_table
 from bica.methods import method_named
 from bica.model.fit import Fit
-from bica.pipeline import learn, read
+from bica.pipeline import learn, order_of, read
 from bica.progress import ALL_CORES, COMPILING, listening, report
 from bica.report.content import parts_of
 from bica.report.page import Parts, page_of, shown_name
@@ -110,7 +110,10 @@ def _described(entry: TableEntry, looks: Sequence[ColumnLook]) -> dict[str, Any]
         table = open_table(entry.path, **options_of(entry.reading))
     counts = PatternCounts.of(table)
     report("checking the table", 0, None)
-    diagnosis = Diagnosis.of(counts)
+    order = order_of(entry.path, **options_of(entry.reading))
+    diagnosis = Diagnosis.of(counts, trend=order.trend)
+    alike = order.persistence
+    in_order = [] if alike is None else [f"{alike.words()}; if they are consecutive slots, learn from their order"]
     notes = [str(warning.message) for warning in noted if issubclass(warning.category, ColumnWarning)]
     return {
         "columns": _columns(counts, table.columns, looks),
@@ -120,7 +123,7 @@ def _described(entry: TableEntry, looks: Sequence[ColumnLook]) -> dict[str, Any]
         "verdict": diagnosis.verdict,
         "sentence": VERDICTS[diagnosis.verdict],
         "notes": [harmless(note) for note in notes],
-        "findings": [harmless(line) for line in diagnosis.sentences()[1:]],
+        "findings": [harmless(line) for line in [*diagnosis.sentences()[1:], *in_order]],
         "hints": [asdict(sign) for sign in hints(counts)],
         "forecast": forecast(counts, diagnosis.table).sentence,
     }
@@ -191,7 +194,8 @@ def fit_table(store: Store, task: Mapping[str, Any]) -> dict[str, Any]:
     method = method_named("likelihood", n_jobs=ALL_CORES, **learner_settings(settings))
     words = Nouns().with_changes({key: word or None for key, word in (settings.get("words") or {}).items()})
     data = read(entry.path, temporal=bool(settings.get("temporal")), **options_of(reading))
-    fit = learn(data, method, np.random.default_rng(0)).fit
+    order = None if settings.get("temporal") else order_of(entry.path, **options_of(reading))
+    fit = learn(data, method, np.random.default_rng(0), order).fit
     fit = replace(fit, nouns=words, diagnostics={**fit.diagnostics, "settings": _noted(settings, reading)})
     if task.get("names_from"):
         fit = fit.with_names_of(store.fit(task["names_from"]))

@@ -55,7 +55,7 @@ def test_a_plan_file_takes_the_place_of_options(run, table, tmp_path):
         (("--network", "bars 3", "--rows", "0"), 2, "whole numbers from 1 up"),
         (("--network", "bars 3", "--flips", "2"), 2, "does not lie in [0, 1)"),
         (("--network", "nowhere"), 2, "there is no network 'nowhere'"),
-        (("--network", "bars 3", "--methods", "magic"), 2, "there is no contender 'magic'"),
+        (("--network", "bars 3", "--methods", "magic"), 2, "there is no method 'magic'"),
         (("missing.csv",), 3, "missing.csv"),
         (("missing.csv", "--truth", "a", "--truth", "b"), 2, "1 tables have 2 truths"),
     ],

@@ -48,4 +48,4 @@ def test_an_unknown_contender_is_refused(tmp_path):
     arguments = ["reproduce", "table", "--quick", "--methods", "magic", "-o", str(tmp_path / "new")]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2
-    assert "no contender 'magic'" in result.stderr
+    assert "no method 'magic'" in result.stderr

@@ -22,6 +22,7 @@ DEFAULT_METHODS = ("likelihood", "findbica", "grecond")  # none has to be told t
 
 
 NOT_ON_SCREEN = ("similarity", "gain")  # 80 characters are few; the files have all columns
+PLAIN = ("CPU s",)  # columns that need no words
 
 
 def _whole_numbers(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
@@ -120,6 +121,7 @@ def compare(
     found = standings(run_in_folder(matches(names, contest["problems"], seeds, time_limit), output, jobs))
     write_figure(output, "comparison", standings_chart(found), standings_markdown(found))
     write_whole(f"{output}/table.html", standings_page(found), overwrite=True)
+    note(f"all columns, with the best of each: {output}/table.html; open it in any browser")
     if as_json:
         print_json({"standings": [_plain(standing) for standing in found]})
         return
@@ -168,21 +170,29 @@ def _plain(standing: Standing) -> dict[str, Any]:
 
 
 def _show(screen: Any, found: Sequence[Standing]) -> None:
-    from bica.report.standings import MEANING, by_problem
+    from bica.cli.screens.model import show_findings
+    from bica.report.standings import COLUMNS, MEANING, by_problem
 
     for problem, members in by_problem(found).items():
         screen.print(problem, style="bold")
         screen.print(_table(members))
-    screen.print(f"*: {MEANING['sources'].partition('; ')[2]}")
+    titles = [COLUMNS[name][0] for name in _measures(found)] + ["verdict"]
+    show_findings(screen, [f"{title}: {MEANING[title]}" for title in titles if title not in PLAIN])
+
+
+def _measures(members: Sequence[Standing]) -> list[str]:
+    from bica.report.standings import measures_of
+
+    return [name for name in measures_of(members) if name not in NOT_ON_SCREEN]
 
 
 def _table(members: Sequence[Standing]) -> Table:
     from rich import box
     from rich.table import Table
 
-    from bica.report.standings import COLUMNS, cells_of, measures_of, verdicts_of
+    from bica.report.standings import COLUMNS, cells_of, verdicts_of
 
-    measures = [name for name in measures_of(members) if name not in NOT_ON_SCREEN]
+    measures = _measures(members)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("method", *(COLUMNS[name][0] for name in measures)):
         table.add_column(title, justify="left" if title == "method" else "right", no_wrap=True)

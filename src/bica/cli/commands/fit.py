@@ -213,8 +213,8 @@ def fit(
     if any(word is not None for word in words.values()):
         named = replace(named, nouns=named.nouns.with_changes(words))
     give_model(named.document(), output, as_json=as_json, force=force)
-    if order is not None:
-        note(f"{order.words()}; if they are consecutive slots, learn from their order with --temporal")
+    if order is not None and order.persistence is not None:
+        note(f"{order.persistence.words()}; if they are consecutive slots, learn from their order with --temporal")
     if learned.diagnosis.verdict not in ("fits", "open"):
         note(f"warning: {learned.diagnosis.sentences()[0]}")
     if "interrupted" in learned.fit.diagnostics and "time_limit" not in learned.fit.diagnostics:

@@ -180,7 +180,8 @@ def check(table: str, with_fit: bool, as_json: bool, reading: dict[str, Any]) ->
 
     with waiting("checking the table"):
         counts = PatternCounts.of(table, **reading)
-        diagnosis, signs, order = Diagnosis.of(counts), hints(counts), order_of(table, **reading)
+        order = order_of(table, **reading)
+        diagnosis, signs = Diagnosis.of(counts, trend=order.trend), hints(counts)
     with waiting("trying a fit, to see how long it takes"):
         ahead = forecast(counts, diagnosis.table)
     if with_fit:
@@ -188,15 +189,20 @@ def check(table: str, with_fit: bool, as_json: bool, reading: dict[str, Any]) ->
             learner = method_named(ahead.method, n_jobs=-1)
             diagnosis = learn(counts, learner, np.random.default_rng(0), order).diagnosis
     if as_json:
-        alike = {} if order is None else {"order": asdict(order)}
+        noted = {} if order.persistence is None else {"order": asdict(order.persistence)}
         found = {"hints": [asdict(sign) for sign in signs], "forecast": asdict(ahead)}
-        print_json(diagnosis.as_dict() | found | alike)
+        print_json(diagnosis.as_dict() | found | noted)
         return
-    show_verdict(screen_for(), diagnosis.as_dict())
+    is_other = bool(signs) and diagnosis.verdict == "open"
+    show_verdict(screen_for(), diagnosis.as_dict() | ({"verdict": OTHER_KIND} if is_other else {}))
     show_findings(screen_for(), [sign.sentence + _command(table, sign) for sign in signs])
     screen_for().print()
-    in_order = [] if order is None else [f"{order.words()}; try `bica fit {table} --temporal` if they are slots"]
+    alike = order.persistence
+    in_order = [] if alike is None else [f"{alike.words()}; try `bica fit {table} --temporal` if they are slots"]
     show_findings(screen_for(), [*diagnosis.findings(), *in_order, ahead.sentence])
+
+
+OTHER_KIND = "another kind: ORs of independent sources hardly ever make such a table"
 
 
 def _command(table: str, sign: Hint) -> str:
