@@ -206,7 +206,7 @@ class Likelihood(Settings):
         expect(A_WIDE_FIT)
         task = WideTask.of(table, self)
         learned = task.learn(rng)
-        if edges == "sure" or self.known:
+        if edges == "sure":
             return self._all_at_once(table, task, learned)
         complete = not self.min_probability  # sensors whose rare sources were left out refute any edges
         at_once = partial(self._all_at_once, table, task, rival=rival if quick and complete else None)
