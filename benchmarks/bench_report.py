@@ -1,13 +1,17 @@
 """How long a report and the page take: ``python benchmarks/bench_report.py``; ``--clients`` for the server alone.
 
-Reports of 200 x 200 and 1000 x 1000 (seconds of CPU, bytes); in Chromium, the first paint of the page on loopback and
-a filter among 1000 sources; then 200 clients at once for a minute, with garbage and half-sent requests among them.
+The way of a newcomer from a table with an index column to a report, on the clock, with an empty cache of kernels and
+again; reports of 200 x 200 and 1000 x 1000 (seconds of CPU, bytes); in Chromium, the first paint of the page on
+loopback and a filter among 1000 sources; then 200 clients at once for a minute, with garbage and half-sent requests
+among them.
 """
 
 import argparse
+import os
 import resource
 import shutil
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -21,6 +25,7 @@ from bica.report.content import parts_of
 from bica.report.page import page_of
 from bica.web.store import Store
 from tests.attack.crowd import Served, crowd
+from tests.browser.test_five_minutes import TYPED, typed, write_table
 
 SEED = 7  # of the models; another than any in the tests
 N_ROWS = 5000
@@ -46,6 +51,33 @@ def reports() -> None:
         size = len(page_of(parts_of(fit, rows)).html.encode())
         took = time.process_time() - start
         print(f"| {n} × {n}, {N_ROWS} rows | {took:.2f} | {seconds} | {size / 1e6:.2f} | {megabytes} |", flush=True)
+
+
+def newcomer() -> None:
+    print("| typed by a newcomer | first time (s) | again (s) | CPU s, first time |\n|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as home:
+        first, again = (_way(Path(home)) for _ in range(2))
+    for (command, wall, used), (_, later, _) in zip(first, again, strict=True):
+        print(f"| `bica {command}` | {wall:.1f} | {later:.1f} | {used:.1f} |")
+    totals = [sum(seconds) for seconds in zip(*([w, u] for _, w, u in first), strict=True)]
+    print(f"| all; 300 s are allowed | {totals[0]:.1f} | {sum(w for _, w, _ in again):.1f} | {totals[1]:.1f} |\n")
+
+
+def _way(home: Path) -> list[tuple[str, float, float]]:
+    """Every command with its seconds on the clock and of CPU; the second time, kernels are compiled already."""
+    taken = []
+    with tempfile.TemporaryDirectory(dir=home) as folder:
+        write_table(Path(folder))
+        for words in TYPED:
+            wall, used = time.perf_counter(), _children()
+            typed(Path(folder), *words, env=os.environ | {"NUMBA_CACHE_DIR": str(home / "cache")})
+            taken.append((" ".join(words[:2]), time.perf_counter() - wall, _children() - used))
+    return taken
+
+
+def _children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 FILTER = """() => { const field = document.getElementById('search'), took = [];
@@ -102,12 +134,13 @@ def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--clients", type=int, default=200)
     options.add_argument("--seconds", type=float, default=60)
-    options.add_argument("--only", choices=["reports", "browser", "clients"])
+    options.add_argument("--only", choices=["newcomer", "reports", "browser", "clients"])
     given = options.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
-    if given.only in (None, "reports"):
-        reports()
-    if given.only == "reports":
+    for part in (newcomer, reports):
+        if given.only in (None, part.__name__):
+            part()
+    if given.only in ("newcomer", "reports"):
         return
     served = Served()
     store, (fit, rows) = Store(served.folder), fit_of(1000)

@@ -1,9 +1,12 @@
 """The architecture is a test: imports are absolute and point to earlier rows."""
 
 import ast
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 import bica
 
@@ -140,3 +143,13 @@ def test_forwards_only_forward():
 def test_every_part_has_a_row():
     parts = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in PACKAGE.rglob("*.py")}
     assert parts - {"__init__", "__main__"} <= RANK.keys()
+
+
+def test_a_warning_about_our_own_code_fails_a_test_and_one_about_others_does_not():
+    for name in ("bica", "bica.text"):
+        with pytest.raises(DeprecationWarning, match="old"):
+            warnings.warn_explicit("old", DeprecationWarning, "text.py", 1, module=name)
+    with warnings.catch_warnings(record=True) as heard:
+        for name in ("pandas.core", "bicarbonate"):
+            warnings.warn_explicit("old", DeprecationWarning, "core.py", 1, module=name)
+    assert len(heard) == 2

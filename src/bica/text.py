@@ -151,6 +151,24 @@ def counted_as(n: float, forms: tuple[str, str]) -> str:
     return f"{n:.15g} {forms[0] if n == 1 else forms[1]}"
 
 
+OUR_NOUNS = re.compile(r"(?<![\w'\"-])(sensor|source|row)(s?)(?![\w'\"-])")
+
+
+def in_words_of(nouns: Nouns, sentence: str, names: Iterable[str] = ()) -> str:
+    """The sentence with the user's nouns in place of ours, unless one of the ``names`` in it holds such a word.
+
+    Commands between backticks stay as they are.
+
+    >>> in_words_of(Nouns(rows="patients"), "the rows are odd; try `bica fit rows.csv`")
+    'the patients are odd; try `bica fit rows.csv`'
+    """
+    if nouns == USUAL_NOUNS or any(OUR_NOUNS.search(name) for name in names):
+        return sentence
+    parts = sentence.split("`")
+    parts[::2] = [OUR_NOUNS.sub(lambda found: getattr(nouns, found[1])[bool(found[2])], part) for part in parts[::2]]
+    return "`".join(parts)
+
+
 def folded(names: Sequence[str], at_most: int, n_names: int | None = None) -> str:
     """The names separated by commas, then how many were left out; ``n_names`` if there are more than were given.
 

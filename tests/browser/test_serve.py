@@ -19,6 +19,7 @@ from tests.report.test_content import HOSTILE
 
 pytest.importorskip("uvicorn", reason='the page needs two more packages: pip install "bica[web]"')
 pytestmark = pytest.mark.browser
+LEARNING = "^(Sources|Blocks|Growing|Joining|Sweeps)"  # what the page says while it learns
 PATIENCE = 120_000  # milliseconds; a busy machine compiles for a while
 MODEL = OrMixture(
     [[1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]],
@@ -183,7 +184,7 @@ def test_stop_keeps_the_best_so_far(window, served, slow_file):
     page.click("#open")
     page.wait_for_selector("#learn-now", timeout=PATIENCE)
     page.click("#learn-now")
-    reads(page.locator("#job-what"), "^(Sources|Blocks|Sweeps)")
+    reads(page.locator("#job-what"), LEARNING)
     page.click("#stop")
     learned(page)
     entry = served[2].fit_entry(page.url.rpartition("/")[2])
@@ -204,7 +205,7 @@ def test_a_job_goes_on_when_the_tab_is_closed(window, served, slow_file):
     again = window("/", context=context)
     again.wait_for_selector("#job:not([hidden])", timeout=PATIENCE)
     assert again.inner_text("#job h2") == "Learning the sources"
-    reads(again.locator("#job-what"), "^(Sources|Blocks|Sweeps)")
+    reads(again.locator("#job-what"), LEARNING)
     again.click("#stop")
     learned(again)
 

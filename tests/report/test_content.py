@@ -276,6 +276,14 @@ class TestWords:
         }
         assert [source["name"] for source in data_of(page)["sources"]] == ["disease1", "disease2", "disease3"]
 
+    def test_reasons_and_settings_too(self):
+        wrong = OrMixture(MODEL.mixing, MODEL.probability / 4, MODEL.noise, sensors=MODEL.sensors)
+        data = data_of(report_of(wrong, ROWS, rows_are="patients"))
+        assert data["verdict"]["kind"] == "misfit"
+        assert "patients" in " ".join(data["verdict"]["reasons"])
+        assert not any("rows" in reason for reason in data["verdict"]["reasons"])
+        assert "Patients in this page" in dict(data["settings"])
+
     def test_the_words_of_the_model_file_are_used(self):
         fit = Fit(MODEL, nouns=Nouns(sensors="alarms"))
         assert "3 sources behind 4 alarms" in fit.report().html

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from bica.model.or_mixture import OrMixture
-from bica.report.figures import found_and_true_chart, mixing_chart, network_chart, overview_chart
+from bica.report.figures import activity_chart, found_and_true_chart, mixing_chart, network_chart, overview_chart
+from bica.text import Nouns
 
 MODEL = OrMixture([[1, 1], [0, 1], [0, 0]], [0.2, 0.5], sensors=["hall", "door", "yard"], names=["cat", None])
 HOSTILE = OrMixture(
@@ -61,6 +62,10 @@ class TestMixing:
         assert len(layer_values(cells, 0)) == 6
         assert cells["layer"][0]["encoding"]["x"]["scale"]["domain"] == ["hall", "door", "yard"]
         assert cells["layer"][0]["encoding"]["y"]["scale"]["domain"] == ["cat", "source2"]
+
+    def test_the_title_has_the_words_of_the_user(self):
+        cells, _ = panels(mixing_chart(MODEL, Nouns(sensors="symptoms", sources="diseases")))
+        assert (cells["title"]["text"], cells["title"]["subtitle"]) == ("Diseases", "and the symptoms they reach")
 
     def test_bars_are_the_probabilities(self):
         _, bars = panels(mixing_chart(MODEL))
@@ -144,3 +149,22 @@ def test_cells_of_lossy_edges_are_paler():
     values = cells["data"]["values"] if "values" in cells["data"] else chart["datasets"][cells["data"]["name"]]
     assert [value["reach"] for value in values] == [0.5, 1.0, 0.9]
     assert "opacity" not in str(mixing_chart(OrMixture([[1]], [0.5])).to_dict()["hconcat"][0]["layer"][1]["encoding"])
+
+
+class TestActivity:
+    def marks(self, times=None):
+        chart = spec(activity_chart(["lift"], np.array([[True], [False]] * 40), times, Nouns(rows="days")))
+        encoding = chart["layer"][0]["encoding"]
+        assert encoding["color"]["legend"]["title"] == "share of days"
+        return encoding["x"]["axis"]
+
+    def test_some_bins_say_where_they_begin(self):
+        axis = self.marks()
+        assert len(axis["values"]) == 5
+        assert '"0": "row 1"' in axis["labelExpr"]
+
+    def test_days_are_enough_where_they_differ(self):
+        days = np.datetime64("2026-03-01T00:30") + np.arange(80) * np.timedelta64(12, "h")
+        assert '"0": "2026-03-01"' in self.marks(days)["labelExpr"]
+        minutes = np.datetime64("2026-03-01T00:30") + np.arange(80) * np.timedelta64(1, "m")
+        assert '"0": "2026-03-01 00:30:00"' in self.marks(minutes)["labelExpr"]

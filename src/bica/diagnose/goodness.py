@@ -182,7 +182,7 @@ class OddPattern:
     def words(self) -> str:
         """The pattern and its counts."""
         on = f"{folded(self.sensors, LISTED)} alone" if self.sensors else "all quiet"
-        return f"{on} ({counted(self.observed, 'row')}, {self.expected:.2g} expected)"
+        return f"{on} ({counted(self.observed, 'row')}, {self.expected:.{2 if self.expected < 10 else 5}g} expected)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -346,7 +346,7 @@ class Diagnosis:
     def of(cls, data: Observations, fit: Fit | None = None, trend: Trend | None = None) -> Diagnosis:
         """The diagnosis of a table, and of a fit to it if there is one. Nothing is fitted, and the seed is fixed.
 
-        A ``trend`` of the rows makes a fit doubtful: sources that come on more often together look dependent, which
+        A ``trend`` of the rows makes any fit doubtful: sources that come on more often together look dependent, which
         further sources then explain. Time grows with the pairs of sensors; up to 16 sensors, some hundred random
         tables are drawn. Fits take longer.
         """
@@ -354,6 +354,8 @@ class Diagnosis:
         varying = Watched.of(data, data.varying(), stretch)
         table = TableCheck.of(data, varying)
         verdict, reasons = table.verdict, table.objections()
+        if trend is not None:
+            verdict, reasons = max(verdict, "doubtful", key=WORSE.index), [*reasons, trend.words()]
         if fit is None:
             return cls(verdict, tuple(reasons), table, None, trend)
         if fit.method in OTHER_MIXTURES:
@@ -364,8 +366,6 @@ class Diagnosis:
         places = _places(fit.model, data)
         check = FitCheck.of(fit, varying if places.size == varying.places.size else Watched.of(data, places, stretch))
         verdict, reasons = max(verdict, check.verdict, key=WORSE.index), reasons + check.objections()
-        if trend is not None:
-            verdict, reasons = max(verdict, "doubtful", key=WORSE.index), [*reasons, trend.words()]
         return cls(verdict, tuple(reasons + check.remarks()), table, check, trend)
 
     def as_dict(self) -> dict[str, Any]:
@@ -387,9 +387,9 @@ class Diagnosis:
         """What to do about each kind of trouble, as a person would type it."""
         if self.mixed_by:
             return [] if self.trend is None else [ABOUT_A_TREND]
-        steps = self._about_columns() + ([] if self.trend is None else [ABOUT_A_TREND])
         if self.verdict in ("fits", "open"):
-            return steps
+            return []
+        steps = self._about_columns() + ([] if self.trend is None else [ABOUT_A_TREND])
         if self.fit is not None:
             steps += self.fit.next_steps()
         if self.verdict == "misfit" and not steps:
@@ -421,8 +421,7 @@ class Diagnosis:
         table = self.table
         size = f"{counted(table.n_samples, 'row')} of {counted(table.n_sensors, 'sensor')}"
         size += "" if table.n_distinct is None else f", {table.n_distinct} distinct"
-        changing = [] if self.trend is None or self.fit is not None else [self.trend.words()]  # else it is a reason
-        return [size, *table.sentences(), *changing, *([] if self.fit is None else self.fit.sentences())]
+        return [size, *table.sentences(), *([] if self.fit is None else self.fit.sentences())]
 
     def added_to(self, fit: Fit) -> Fit:
         """The fit with this diagnosis among its diagnostics."""

@@ -30,7 +30,7 @@ from bica.report.observed import (
     saved_trend,
 )
 from bica.report.page import Parts, Report, anonymous, entry_of, page_of, with_plain_names
-from bica.text import Nouns, counted_as, harmless
+from bica.text import Nouns, counted_as, harmless, in_words_of
 from bica.version import __version__
 
 
@@ -134,7 +134,11 @@ class _Story:
         self.diagnosis: Mapping[str, Any] = (
             judged.as_dict() if judged is not None else saved if isinstance(saved, Mapping) else {}
         )
-        self.fit_facts = [] if judged is None or judged.fit is None else [_big(line) for line in judged.fit.sentences()]
+        self.fit_facts = (
+            []
+            if judged is None or judged.fit is None
+            else [_big(self._in_their_words(line)) for line in judged.fit.sentences()]
+        )
         self.unfinished = "interrupted" in fit.diagnostics or not fit.converged
 
     @property
@@ -193,17 +197,21 @@ class _Story:
 
     def _reasons(self) -> list[str]:
         reasons = self.diagnosis.get("reasons")
-        sentences = [_big(harmless(str(reason))) for reason in reasons] if isinstance(reasons, list | tuple) else []
+        listed = reasons if isinstance(reasons, list | tuple) else []
+        sentences = [_big(harmless(self._in_their_words(str(reason)))) for reason in listed]
         if self.unfinished:
             sentences.insert(0, "The search had not settled when it stopped; a longer one may find other sources.")
         return sentences
+
+    def _in_their_words(self, sentence: str) -> str:
+        return in_words_of(self.nouns, sentence, self.fit.model.sensors if not self.settings.anonymise else ())
 
     def _next_steps(self) -> list[tuple[str, str]]:
         """What to do next, each step with the command that takes it, if there is one."""
         sources, rows = self.nouns.source[1], self.nouns.row[1]
         advice = self.diagnosis.get("next")
         if isinstance(advice, list | tuple) and advice:
-            return [(_big(harmless(str(step))), "") for step in advice]
+            return [(_big(harmless(self._in_their_words(str(step)))), "") for step in advice]
         return {
             "fits": [
                 (f"Look through the {sources} below, and name those you recognise:", "bica name MODEL source1=NAME"),
@@ -293,7 +301,7 @@ class _Story:
         false_alarm, miss = _rates(noise.false_alarm), _rates(noise.miss)
         ends = entry_of(self.fit.diagnostics, "noise", "interval")
         known = isinstance(ends, list) and len(ends) == 2 and all(isinstance(end, int | float) for end in ends)
-        interval = f" (95 % interval {ends[0]:.3g} to {ends[1]:.3g})" if known else ""
+        interval = f" (95 % interval {100 * ends[0]:.3g} to {100 * ends[1]:.3g} %)" if known else ""
         words = _noise_words(false_alarm, miss, self.nouns, interval)
         if self.fit.model.has_lossy_edges:
             words = f"{_big(leak_words(replace(self.fit.document(), nouns=self.nouns)))}."
@@ -394,7 +402,10 @@ class _Story:
         for key, value in self._chosen().items():
             facts.append((_big(key.replace("_", " ")), harmless(str(value))))
         facts.append(
-            ("Rows in this page", "yes" if self.settings.with_rows else f"no; and no pattern of fewer than {SMALL}")
+            (
+                f"{_big(self.nouns.row[1])} in this page",
+                "yes" if self.settings.with_rows else f"no; and no pattern of fewer than {SMALL}",
+            )
         )
         return facts
 

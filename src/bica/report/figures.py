@@ -5,6 +5,7 @@ Each source is a line and each sensor a column, as in the table that the sources
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -21,13 +22,15 @@ from bica.model.or_mixture import OrMixture
 from bica.report import look
 from bica.report.look import Grid, Values, cell_size, font_size, heading, layers, marks_at, short_number, styled
 from bica.report.observed import ActivityView, PatternView, counts_for, decoded
-from bica.text import harmless, told_apart
+from bica.text import USUAL_NOUNS, Nouns, harmless, told_apart
 
 LEGEND = alt.Legend(title=None, orient="bottom", direction="horizontal")
 
 
-def mixing_chart(model: OrMixture) -> alt.HConcatChart:
+def mixing_chart(model: OrMixture, nouns: Nouns = USUAL_NOUNS) -> alt.HConcatChart:
     """The mixing matrix: a filled cell where a source reaches a sensor, and the probability of each source as a bar.
+
+    ``nouns`` are the user's words for both.
 
     >>> chart = mixing_chart(OrMixture([[1, 1], [0, 1]], [0.2, 0.5]))
     >>> len(chart.to_dict()["hconcat"])
@@ -36,7 +39,9 @@ def mixing_chart(model: OrMixture) -> alt.HConcatChart:
     model = drawable(model)
     size = cell_size(model.n_sources, model.n_sensors)
     grid = Grid(model.source_names(), model.sensors, size, size)
-    cells = grid.filled(_cells(model), look.BLUE).properties(title=heading("Sources", "and the sensors they reach"))
+    sources = harmless(nouns.source[1])
+    title = heading(sources[:1].upper() + sources[1:], f"and the {harmless(nouns.sensor[1])} they reach")
+    cells = grid.filled(_cells(model), look.BLUE).properties(title=title)
     bars = _bars(model, grid).properties(title=heading("", "probability"))
     return styled(alt.hconcat(cells, bars, spacing=20))
 
@@ -305,9 +310,14 @@ STRIPS = 40  # sources in a picture of their activity, those that change most
 
 
 def activity_chart(
-    names: Sequence[str], activity: NDArray[np.bool_], times: Sequence[Any] | None = None
+    names: Sequence[str],
+    activity: NDArray[np.bool_],
+    times: Sequence[Any] | None = None,
+    nouns: Nouns = USUAL_NOUNS,
 ) -> alt.LayerChart:
     """How often each source was active over time, or from row to row: the darker, the more often.
+
+    ``nouns`` are the user's words for sources and rows.
 
     >>> chart = activity_chart(["lift"], np.array([[True], [False]] * 50))
     >>> chart.to_dict()["layer"][0]["mark"]["type"]
@@ -322,14 +332,27 @@ def activity_chart(
         for place in np.flatnonzero(view.n_rows).tolist()
     ]
     n_bins, axis = len(view.labels), alt.Axis(domain=False, ticks=False, labelPadding=6, labelLimit=200)
-    legend = alt.Legend(title="share of rows", orient="bottom")
+    legend = alt.Legend(title=f"share of {harmless(nouns.row[1])}", orient="bottom")
     cells = marks_at(values).mark_rect()
     cells = cells.encode(
-        x=alt.X("bin:O", scale=alt.Scale(domain=list(range(n_bins)), padding=0), axis=None),
+        x=alt.X("bin:O", scale=alt.Scale(domain=list(range(n_bins)), padding=0), title=None, axis=_marked(view.labels)),
         y=alt.Y("line:N", scale=alt.Scale(domain=list(lines)), title=None, axis=axis),
         color=alt.Color("share:Q", scale=alt.Scale(range=[look.EMPTY, look.BLUE], domainMin=0), legend=legend),
         tooltip=["line:N", "start:N", "share:Q"],
     )
-    left = f"; {len(names) - len(chosen)} steadier sources are left out" if len(names) > len(chosen) else ""
-    title = heading("Activity", f"{view.labels[0]} to {view.labels[-1]}{left}")
+    left = f"; {len(names) - len(chosen)} steadier {nouns.source[1]} are left out" if len(names) > len(chosen) else ""
+    title = heading("Activity", f"{view.labels[0]} to {view.labels[-1]}{harmless(left)}")
     return styled(layers(cells, width=max(240, min(800, 5 * n_bins)), height=alt.Step(20), title=title))
+
+
+MARKS = 5  # along the time of an activity chart
+
+
+def _marked(labels: Sequence[str]) -> alt.Axis:
+    """An axis of bins that says where some of them begin; by their days alone where these differ."""
+    places = sorted({round(k * (len(labels) - 1) / (MARKS - 1)) for k in range(MARKS)})
+    days = {place: labels[place].partition(" ")[0] for place in places}
+    is_short = len(set(days.values())) == len(places)
+    texts = {str(place): days[place] if is_short else labels[place] for place in places}
+    said = f"{json.dumps(texts)}[datum.value]"
+    return alt.Axis(values=places, labelExpr=said, labelAngle=0, labelFlush=True, domain=False, ticks=True, tickSize=4)

@@ -72,6 +72,13 @@ def test_words_are_used_by_every_screen(run, model_file, tmp_path):
     assert "2 burglars behind 3 detectors" in (tmp_path / "r.html").read_text()
 
 
+def test_a_source_is_known_by_the_users_noun_too(run, model_file):
+    run("name", model_file, "--sources-are", "diseases")
+    assert run("name", model_file, "disease1=flu").exit_code == 0
+    assert json.loads(model_file.read_text())["sources"][0]["name"] == "flu"
+    assert run("name", model_file, "disease7=flu").exit_code == 2
+
+
 def test_fitting_again_keeps_names_and_words(run, tmp_path):
     rng = np.random.default_rng(0)
     truth = OrMixture([[1, 0], [1, 0], [0, 1], [0, 1]], [0.2, 0.3])

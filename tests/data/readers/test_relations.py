@@ -1,8 +1,13 @@
+import re
+from pathlib import Path
+
 import duckdb
 import narwhals as nw
 import pytest
 
 from bica.data.patterns import PatternCounts
+from bica.data.readers.engine import ctrl_c_passing
+from bica.data.readers.relations import ParquetFile
 from bica.errors import DataError
 from tests.reference import slow_patterns
 
@@ -63,3 +68,13 @@ def test_a_relation_that_fails_while_it_is_read_is_refused_in_one_sentence(sql):
     with pytest.raises(DataError, match=r"the relation cannot be read: .*nope") as raised:
         PatternCounts.of(sql("SELECT CASE WHEN i > 5 THEN error('nope') ELSE 1 END::INT AS a FROM range(9) t(i)"))
     assert "\n" not in str(raised.value)
+
+
+def test_a_parquet_file_that_is_gone_by_now_is_reported(tmp_path):
+    with pytest.raises(DataError, match=re.escape("gone.parquet cannot be read")):
+        ParquetFile(Path(tmp_path / "gone.parquet")).n_rows()
+
+
+def test_a_message_that_ends_inside_a_letter_is_shown_as_far_as_it_goes():
+    with pytest.raises(duckdb.Error, match="no number: 1\ufffd"), ctrl_c_passing():
+        "no number: 1²".encode()[:-1].decode()  # as the engine cuts what it quotes

@@ -31,7 +31,8 @@ def problems(draw, rates=RATES, max_slots=4):
     cells = draw(st.lists(st.lists(st.integers(0, 2), min_size=model.n_sensors, max_size=model.n_sensors),
                           min_size=n_slots, max_size=n_slots))  # fmt: skip
     stays = draw(st.lists(st.floats(2, 20), min_size=model.n_sources, max_size=model.n_sources))
-    return model, np.array(cells, dtype=np.uint8), np.array(stays)
+    p = model.probability  # two sources with the same sensors are one, on so often that it must stay for long
+    return model, np.array(cells, dtype=np.uint8), np.maximum(stays, p / np.where(p < 1, 1 - p, 1.0))
 
 
 def words_of(cells):

@@ -225,10 +225,11 @@ class TestLocalFits:
         cells, row_weights, total, probability, reach = problem
         p, values, posterior = np.array(probability), np.array(reach), np.empty((2, len(cells)))
         gain = fit_two(local_of(cells, row_weights), total, p, values, n_steps, bar, posterior)
-        # a configuration below NEGLIGIBLE does not count for the edges, so each step may be that far off
+        # a configuration below NEGLIGIBLE does not count for the edges, so each step may be that far off; of a source
+        # that is hardly ever on, that is much of its probability, but as little of the rows
         off = 4 * NEGLIGIBLE * n_steps * len(cells)
         assert gain == pytest.approx(found[0], rel=1e-7 + off, abs=1e-9 + off * sum(row_weights))
-        np.testing.assert_allclose(p, found[1], rtol=1e-7 + off)
+        np.testing.assert_allclose(p, found[1], atol=1e-7 + off)
         np.testing.assert_allclose(posterior, found[3], atol=1e-7 + off)
 
 

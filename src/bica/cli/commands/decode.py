@@ -121,11 +121,13 @@ def decode(
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"after {summary.n_rows} rows") from None
     if picture is not None:
-        _draw(mixture.source_names(), drawn, opened.columns, picture, force)
+        _draw(mixture.source_names(), drawn, opened.columns, document.nouns, picture, force)
     _show(summary, mixture.n_sources, output, document.nouns, nearest=nearest, as_json=as_json)
 
 
-def _draw(names: tuple[str, ...], found: list[Decoded], columns: Columns, picture: str, force: bool) -> None:
+def _draw(
+    names: tuple[str, ...], found: list[Decoded], columns: Columns, nouns: Nouns, picture: str, force: bool
+) -> None:
     """Write the picture of the activity of all rows, over time if the table says when they were."""
     from pathlib import Path
 
@@ -143,7 +145,7 @@ def _draw(names: tuple[str, ...], found: list[Decoded], columns: Columns, pictur
     with waiting("drawing"):
         place = None if columns.time is None else columns.labels.index(columns.time)
         times = None if place is None else [time for part in found for time in part.labels[place]]
-        chart = activity_chart(names, unpacked(np.vstack(active), len(names)), times)
+        chart = activity_chart(names, unpacked(np.vstack(active), len(names)), times, nouns)
         write_output(picture, picture_bytes(chart, Path(picture).suffix.lower()), force)
     note(f"picture: {picture}")
 

@@ -97,8 +97,10 @@ def _draw(document: ModelDocument, places: list[int], picture: str, force: bool)
             content: str | bytes = fit.report(origin=Path(picture).stem).html
         else:
             check_picture(picture)
+            from bica.report.figures import mixing_chart  # which needs the packages that were just checked
+
             named = fit.model.with_names(fit.model.source_names())  # which keep their numbers when some are left out
-            content = picture_bytes(named.pick(places).plot_matrix(), ending)
+            content = picture_bytes(mixing_chart(named.pick(places), fit.nouns), ending)
     write_output(picture, content, force)
     note(f"picture: {picture}")
 
@@ -145,7 +147,8 @@ def name(
             raise click.UsageError("MODEL comes from standard input; say with -o where the named model goes.")
         target = output or model
         check_outputs(target == model, target)
-        new = renamed([source.name for source in document.sources], _ids(document), names)
+        asked = {_as_numbered(source, document): given for source, given in names.items()}
+        new = renamed([source.name for source in document.sources], _ids(document), asked)
         sources = tuple(replace(source, name=name) for source, name in zip(document.sources, new, strict=True))
         document = replace(document, sources=sources, nouns=document.nouns.with_changes(words))
         write_document(document, target, overwrite=target == model)
@@ -154,6 +157,14 @@ def name(
         print_json({"sources": _listed(document)})
     else:
         _show(document)
+
+
+def _as_numbered(source: str, document: ModelDocument) -> str:
+    """Turn disease3, as the report calls a source without a name where sources are diseases, into source3."""
+    word = document.nouns.source[0]
+    number = source.removeprefix(word)
+    is_named = any(known.name == source for known in document.sources)
+    return source if is_named or not source.startswith(word) or not number.isdecimal() else f"source{number}"
 
 
 def _ids(document: ModelDocument) -> list[str]:

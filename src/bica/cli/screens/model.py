@@ -24,7 +24,7 @@ from bica.model.identified import (
     source_note,
 )
 from bica.output import free_name, write_output
-from bica.text import USUAL_NOUNS, VERDICTS, Nouns, counted, counted_as, folded, harmless, percent
+from bica.text import USUAL_NOUNS, VERDICTS, Nouns, counted, counted_as, folded, harmless, in_words_of, percent
 
 STYLES = {"misfit": "bold red", "doubtful": "bold yellow", "too few rows": "bold yellow", "fits": "bold green"}
 
@@ -38,17 +38,20 @@ def show_findings(screen: Console, findings: Sequence[str]) -> None:
         screen.print(table)
 
 
-def show_verdict(screen: Console, diagnosis: Mapping[str, Any]) -> None:
-    """Print the verdict and what speaks against the model, from the plain values of a diagnosis."""
+def show_verdict(
+    screen: Console, diagnosis: Mapping[str, Any], nouns: Nouns = USUAL_NOUNS, names: Sequence[str] = ()
+) -> None:
+    """Print the verdict and what speaks against the model, from the plain values of a diagnosis, in their words."""
     verdict = str(diagnosis.get("verdict"))
-    screen.print(Text(harmless(VERDICTS.get(verdict, verdict)), style=STYLES.get(verdict, "bold")))
+    sentence = in_words_of(nouns, VERDICTS.get(verdict, verdict))
+    screen.print(Text(harmless(sentence), style=STYLES.get(verdict, "bold")))
     reasons = diagnosis.get("reasons")
     findings = [str(reason) for reason in reasons] if isinstance(reasons, list) else []
     worst, steps = diagnosis.get("worst"), diagnosis.get("next")
     if isinstance(worst, str) and not any(reason.startswith(worst) for reason in findings):
         findings.append(f"most wrong: {worst}")
     findings += [f"next: {step}" for step in steps] if isinstance(steps, list) else []
-    show_findings(screen, findings)
+    show_findings(screen, [in_words_of(nouns, finding, names) for finding in findings])
 
 
 def saved_diagnosis(fitted: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -148,10 +151,10 @@ def show_model(screen: Console, document: ModelDocument, *, full: bool = False, 
     if order:
         screen.print(Text(harmless(order)))
     if any(support_words(document)):
-        screen.print(Text(f"support: {WHAT_SUPPORT_IS[_is_resampled(document)]}"))
+        screen.print(Text(f"support: {in_words_of(nouns, WHAT_SUPPORT_IS[_is_resampled(document)])}"))
     diagnosis = saved_diagnosis(document.fitted)
     if diagnosis:
-        show_verdict(screen, diagnosis)
+        show_verdict(screen, diagnosis, nouns, document.sensors)
 
 
 def show_lossy_edges(screen: Console, document: ModelDocument, places: Sequence[int], *, full: bool) -> None:

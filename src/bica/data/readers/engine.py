@@ -130,9 +130,16 @@ def other_encoding(path: Path) -> str:
 
 @contextmanager
 def ctrl_c_passing() -> Iterator[None]:
-    """The engine reports signals by an error of its own; let it be what it is everywhere else."""
+    """The engine reports signals by an error of its own; let it be what it is everywhere else.
+
+    So are its messages: it may cut the text that it quotes in the middle of a letter, which Python then cannot decode.
+    """
+    import duckdb
+
     try:
         yield
+    except UnicodeDecodeError as error:
+        raise duckdb.Error(error.object.decode("utf-8", "replace")) from None
     except RuntimeError as error:
         if str(error) == "Query interrupted":
             raise interruption() from None

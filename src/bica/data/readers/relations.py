@@ -89,8 +89,10 @@ class ParquetFile:
 
     def n_rows(self) -> int:
         """How many rows the file says that it has."""
+        import duckdb
+
         try:
-            with connection() as engine:
+            with ctrl_c_passing(), connection() as engine:
                 [(n_all,)] = engine.execute(f"SELECT count(*) FROM {self.name}").fetchall()
         except duckdb.Error as error:
             raise DataError(f"{self.path} cannot be read: {plain(error)}") from None
@@ -103,7 +105,7 @@ class ParquetFile:
         source = f"parquet_kv_metadata({path_literal(self.path)})"
         marked = f"SELECT count(*) FROM {source} WHERE key::VARCHAR = '{COUNTS_MARK}'"
         try:
-            with connection() as engine:
+            with ctrl_c_passing(), connection() as engine:
                 [(n_marks,)] = engine.execute(marked).fetchall()
         except duckdb.Error:
             return False  # reading will say what is wrong with the file
@@ -115,7 +117,7 @@ class ParquetFile:
 
         leaves = f"SELECT name FROM parquet_schema({path_literal(self.path)}) WHERE num_children IS NULL"
         try:
-            with connection() as engine:
+            with ctrl_c_passing(), connection() as engine:
                 described = engine.execute(f"DESCRIBE SELECT * FROM {self.name}").fetchall()
                 written = engine.execute(leaves).fetchall()
         except duckdb.Error as error:

@@ -11,7 +11,15 @@ from pathlib import Path
 import duckdb
 
 from bica.data.captures import HEADER, PCAPNG_MAGIC, PcapHeader, Sniffer, add_capture, is_capture, open_bytes
-from bica.data.readers.engine import Compression, TextLines, check_whole, path_literal, plain, text_literal
+from bica.data.readers.engine import (
+    Compression,
+    TextLines,
+    check_whole,
+    ctrl_c_passing,
+    path_literal,
+    plain,
+    text_literal,
+)
 from bica.data.readers.text import layout_of
 from bica.data.slots.store import DATE_FIRST, EventStore, Unit, date_format, microseconds_sql, unit_of_size
 from bica.data.tables import Kind, check_file, keep_standard_input, kind_inside, kind_of, speaking_of_standard_input
@@ -106,7 +114,8 @@ def open_log(store: EventStore, path: Path, kind: Kind, compression: Compression
 def _parquet_log(store: EventStore, path: Path) -> EventLog:
     source = f"read_parquet({path_literal(path)}, hive_partitioning=false)"
     try:
-        described = store.engine.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+        with ctrl_c_passing():
+            described = store.engine.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
     except duckdb.Error as error:
         raise DataError(f"{path} is not a whole Parquet file: {plain(error)}") from None
     quoted = {name: '"' + name.replace('"', '""') + '"' for name, *_ in described}

@@ -28,6 +28,7 @@
     return element;
   }
   const named = (text) => make("bdi", {}, text);
+  const withCode = (text) => text.split("`").map((part, k) => (k % 2 ? make("code", {}, part) : named(part)));
   const many = (n, [one, more]) => `${count(n)} ${n === 1 ? one : more}`;
   const big = (text) => text.charAt(0).toUpperCase() + text.slice(1);
   const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
@@ -87,12 +88,12 @@
   function verdict() {
     const { reasons, next } = data.verdict;
     const home = place("verdict");
-    if (reasons.length) home.append(make("ul", { class: "reasons" }, reasons.map((reason) => make("li", {}, named(reason)))));
+    if (reasons.length) home.append(make("ul", { class: "reasons" }, reasons.map((reason) => make("li", {}, withCode(reason)))));
     home.append(make("dl", { class: "figures" }, data.figures.map(([label, value, small]) =>
       make("div", {}, make("dt", {}, label), make("dd", {}, value, small ? make("small", {}, small) : null)))));
     if (next.length) {
       home.append(make("div", { class: "next" }, make("h2", {}, "What to do next"),
-        make("ul", {}, next.map(([step, command]) => make("li", {}, named(step), command ? [" ", make("code", {}, command)] : null)))));
+        make("ul", {}, next.map(([step, command]) => make("li", {}, withCode(step), command ? [" ", make("code", {}, command)] : null)))));
     }
   }
 
@@ -105,7 +106,8 @@
   };
   const hasSupport = sources.some((source) => source.support !== null);
   const hasInterval = sources.some((source) => source.lo !== null);
-  const widest = Math.max(1e-9, ...sources.map((source) => source.hi ?? source.p));
+  // the bars go up to the end of the longest interval, unless that of an uncertain source would make all others tiny
+  const widest = Math.max(1e-9, Math.min(1.5 * Math.max(...sources.map((source) => source.p)), Math.max(...sources.map((source) => source.hi ?? source.p))));
 
   function chosen() {
     const query = fold(state.query).split(/\s+/).filter(Boolean);
@@ -163,8 +165,9 @@
     const found = chosen();
     const shown = found.slice(0, state.shown);
     tableBody.replaceChildren(...shown.flatMap(sourceLine));
-    counter.textContent = found.length === sources.length && shown.length === found.length
-      ? many(sources.length, words.source) : `${count(shown.length)} of ${many(found.length, words.source)} shown${found.length < sources.length ? `, chosen from ${count(sources.length)}` : ""}`;
+    const whole = many(sources.length, words.source), isChoice = found.length < sources.length;
+    if (shown.length === found.length) counter.textContent = isChoice ? `${count(found.length)} of ${whole}` : whole;
+    else counter.textContent = `${count(shown.length)} of ${isChoice ? `${count(found.length)} found among ${whole}` : whole} shown`;
     more.hidden = shown.length === found.length;
     more.textContent = `Show ${Math.min(PAGE * 4, found.length - shown.length)} more`;
   }
@@ -194,7 +197,8 @@
     const headings = [big(words.source[0]), "Probability", "", ...(hasInterval ? ["95 % interval"] : []), ...(hasSupport ? ["Support"] : []), big(words.sensor[1])];
     section("sources", big(words.source[1]),
       `Every hidden ${words.source[0]} with the ${words.sensor[1]} that it switches on, and the share of ${words.row[1]} in which it is active${hasInterval ? "; the thin line is its 95 % interval" : ""}.`
-      + (hasSupport ? ` Support says how often exactly this ${words.source[0]} returned when the ${words.row[1]} were drawn again.` : ""),
+      + (hasSupport ? (sources.some((source) => source.resampled) ? ` Support says how often exactly this ${words.source[0]} returned when the ${words.row[1]} were drawn again.`
+        : ` Support says how probable exactly this ${words.source[0]} is, given the ${words.row[1]}.`) : ""),
       make("div", { class: "tools", role: "search" },
         make("label", {}, "Search", make("input", { type: "search", id: "search", placeholder: "name, id or part of it", oninput: (event) => refresh({ query: event.target.value }) })),
         make("label", {}, "Sort by", make("select", { id: "sort", onchange: (event) => refresh({ sort: event.target.value }) },
