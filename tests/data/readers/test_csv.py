@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import duckdb
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -224,13 +224,17 @@ class TestTrouble:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the most memory used is read from /proc")
-@pytest.mark.parametrize(("ending", "size"), [("csv", 7_000_000), ("jsonl", 7_000_000)])
-def test_a_compressed_file_of_few_huge_lines_takes_little_memory(tmp_path, ending, size):
-    """In a process of its own, whose memory tells what reading takes at most."""
-    start, end = (b"0," + b"0" * size, b"1\n") if ending == "csv" else (b'{"a": 1' + b" " * size, b"}\n")
-    path = tmp_path / f"table.{ending}.gz"
-    with gzip.open(path, "wb", 6) as file:
-        file.write(b"a,b\n" if ending == "csv" else b"")
+@pytest.mark.parametrize("ending", ["csv.gz", "jsonl.gz", "csv.zst", "jsonl.zst"])
+def test_a_compressed_file_of_few_huge_lines_takes_little_memory(tmp_path, ending):
+    """In a process of its own, whose memory tells what reading takes at most.
+
+    The lines are 560 MB, but are refused while they are unpacked: an engine older than 2.0 would hold all of them.
+    """
+    is_csv, size = ending.startswith("csv"), 7_000_000
+    start, end = (b"0," + b"0" * size, b"1\n") if is_csv else (b'{"a": 1' + b" " * size, b"}\n")
+    path = tmp_path / f"table.{ending}"
+    with pa.CompressedOutputStream(path, "zstd" if ending.endswith("zst") else "gzip") as file:
+        file.write(b"a,b\n" if is_csv else b"")
         for _ in range(80):
             file.write(start + end)
     script = (
@@ -241,8 +245,7 @@ def test_a_compressed_file_of_few_huge_lines_takes_little_memory(tmp_path, endin
     told = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)
     sentence, kilobytes = told.stdout.splitlines()[:2]
     assert sentence.endswith("far too long for a row")
-    older = int(duckdb.__version__.split(".")[0]) < 2  # which keep more lines at hand
-    assert int(kilobytes) < (1_600_000 if older else 1_000_000)
+    assert int(kilobytes) < 600_000  # some 170 MB are taken by the packages alone, and 32 MB by every thread
 
 
 @pytest.mark.parametrize("name", ["table.csv.gz", "table.csv.zst"])

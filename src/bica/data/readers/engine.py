@@ -188,13 +188,14 @@ ZSTD_SKIPPABLE = 0x184D2A50  # and the fifteen numbers after it
 def check_whole(path: Path, compression: Compression) -> None:
     """Refuse a compressed file that is cut or damaged; gzip is unpacked once for that, zstd only walked over.
 
-    Also refuse a last line without end, which the engine leaves out without a word where it reads in parallel.
+    Also refuse a last line without end, which the engine leaves out without a word where it reads in parallel, and a
+    small file of huge lines.
     """
     try:
         if compression == "none":
             n_last = _last_line_of(path)
         elif compression == "gzip":
-            n_last = _last_line_of_gzip(path)
+            n_last = _longest_line_of_gzip(path)  # the engine refuses all others of that length
         else:
             n_last = 0  # read by one thread, which notices
             with path.open("rb") as file:
@@ -203,6 +204,11 @@ def check_whole(path: Path, compression: Compression) -> None:
         raise DataError(f"{path} is cut or damaged: it cannot be unpacked as {compression}") from None
     if n_last > LONGEST_LINE:
         raise DataError(f"{path} cannot be read: {LINE_TOO_LONG}")
+    if compression == "zstd" and path.stat().st_size < LINES_AT_HAND * LONGEST_LINE / BYTES_PER_PACKED_BYTE:
+        lines = TextLines(path, compression).read(in_parallel=True)  # one thread would hold all of them
+        sql = f"SELECT coalesce(max(strlen(line)), 0), count(*) FROM {lines}"
+        [[(longest, n_lines)]] = list(batches_of_query(path, sql, 1))
+        refuse_huge_lines(path, longest, n_lines)
 
 
 def _last_line_of(path: Path) -> int:
@@ -219,18 +225,31 @@ def _last_line_of(path: Path) -> int:
     return size - end
 
 
-def _last_line_of_gzip(path: Path) -> int:
-    """The same of a file that is unpacked on the way, which compares every checksum."""
+def _longest_line_of_gzip(path: Path) -> int:
+    """How many bytes the longest line has; unpacking compares every checksum, and too many huge lines are refused."""
     if not path.stat().st_size:
         raise EOFError
-    n_last, ended = 0, False
+    n_last = longest = n_lines = 0  # the last line as far as it was read
     with gzip.open(path) as file:
         while piece := file.read(PIECE):
-            n_last = 1 if ended else n_last  # a line end with something behind it
-            found = piece.rfind(b"\n", 0, len(piece) - 1)
-            n_last = len(piece) - found if found >= 0 else n_last + len(piece)
-            ended = piece.endswith(b"\n")
-    return n_last
+            ends = np.flatnonzero(np.frombuffer(piece, np.uint8) == ord("\n"))
+            lengths = np.diff(ends, prepend=-1 - n_last)
+            longest, n_lines = max(longest, int(lengths.max(initial=0))), n_lines + ends.size
+            n_last = len(piece) - 1 - int(ends[-1]) if ends.size else n_last + len(piece)
+            refuse_huge_lines(path, max(longest, n_last), n_lines)
+    return max(longest, n_last)
+
+
+LINES_AT_HAND = 2048  # in the engine, before it gives the first
+BYTES_AT_HAND = 1 << 28
+BYTES_PER_PACKED_BYTE = 200  # that may be at hand as well; tables seldom shrink as much
+
+
+def refuse_huge_lines(path: Path, longest: int, n_lines: int) -> None:
+    """Refuse a compressed file whose lines are so long that those at hand in the engine would fill the memory."""
+    limit = BYTES_AT_HAND + BYTES_PER_PACKED_BYTE * path.stat().st_size
+    if longest * min(n_lines, LINES_AT_HAND) > limit:
+        raise DataError(f"{path} cannot be read: {LINE_TOO_LONG}")
 
 
 def _walk_zstd(file: BinaryIO) -> None:
@@ -303,10 +322,14 @@ class TextLines:
     @property
     def source(self) -> str:
         """What a query selects ``line`` from; it is null for an empty line."""
+        return self.read(in_parallel=self.compression != "zstd")  # see `check_whole`
+
+    def read(self, *, in_parallel: bool) -> str:
+        """The same, by one thread or by several."""
         return (
             f"read_csv({path_literal(self.path)}, columns={{'line': 'VARCHAR'}}, header=false, skip={self.skip}, "
             f"delim='{NOWHERE}', quote='', escape='', compression='{self.compression}', max_line_size={self.longest}, "
-            f"buffer_size={BUFFER}, parallel={str(self.compression != 'zstd').lower()}, "  # see `check_whole`
+            f"buffer_size={BUFFER}, parallel={str(in_parallel).lower()}, "
             "auto_detect=false, strict_mode=false, hive_partitioning=false)"
         )
 

@@ -207,14 +207,8 @@ def _ragged(n_cells: int, n_columns: int) -> str:
     return f"has {counted(n_cells, 'cell')}, but the table has {counted(n_columns, 'column')}; {remedy}"
 
 
-LINES_AT_HAND = 2048  # in the engine
-BYTES_AT_HAND = 1 << 28
-BYTES_PER_PACKED_BYTE = 200  # that may be at hand as well; tables seldom shrink as much
-
-
 def keys_of(lines: TextLines) -> tuple[str, ...]:
     """All keys of the file, in the order in which they first appear; this takes a pass over the file."""
-    _check_lengths(lines)
     numbered = f"SELECT row_number() OVER () AS i, line FROM {lines.source} WHERE regexp_matches(line, '[^ ]')"
     sql = f"SELECT json_keys(line) AS keys FROM ({numbered}) GROUP BY keys ORDER BY min(i)"
     try:
@@ -223,16 +217,6 @@ def keys_of(lines: TextLines) -> tuple[str, ...]:
         _find_bad_line(lines)
         raise
     return tuple(dict.fromkeys(key for keys in lists for key in keys))
-
-
-def _check_lengths(lines: TextLines) -> None:
-    """Refuse a compressed file of huge lines: the engine unpacks thousands of lines before it looks at the first."""
-    if lines.compression == "none":
-        return
-    [[(longest, n_lines)]] = list(lines.query(f"SELECT coalesce(max(strlen(line)), 0), count(*) FROM {lines.source}"))
-    limit = BYTES_AT_HAND + BYTES_PER_PACKED_BYTE * lines.path.stat().st_size
-    if longest * min(n_lines, LINES_AT_HAND) > limit:
-        raise DataError(f"{lines.path} cannot be read: lines of {longest} bytes are far too long for a row")
 
 
 def _find_bad_line(lines: TextLines) -> None:
