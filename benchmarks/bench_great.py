@@ -3,7 +3,8 @@
     python benchmarks/bench_great.py FOLDER [--runs 5] [--jobs 1] [--time-limit 60] [--only PART]
 
 Every run is one line of FOLDER/results.jsonl; a second call does only what is missing. Real tables are found through
-``BICA_DATA``. ``python benchmarks/bench_great.py FOLDER --summary`` prints the tables of what is there.
+``BICA_DATA``. At the end, and with ``--summary`` alone, it prints the tables of all that is there and writes them as
+FOLDER/great.html, with every record in FOLDER/great.parquet.
 """
 
 import argparse
@@ -15,14 +16,15 @@ import numpy as np
 import scipy.sparse
 
 from bica import OrMixture
-from bica.compare import OwnTable, Setting, SimulatedRows, matches, run_plan, standings
+from bica.compare import OwnTable, Setting, SimulatedRows, matches, run_plan, standings, write_table
 from bica.compare.run import read_records
 from bica.data.writers import csv_bytes
-from bica.report.standings import standings_markdown
+from bica.output import write_whole
+from bica.report.standings import by_problem, standings_markdown, standings_page
 
 METHODS = (
     "likelihood auto", "likelihood", "findbica", "mac", "grecond", "grecond-plus", "message-passing tuned",
-    "ormachine tuned", "asso", "elbmf", "attractor", "buffet", "noca", "beta", "aspect", "quartets", "xor",
+    "ormachine tuned", "asso", "elbmf", "attractor", "buffet", "noca", "beta", "aspect", "quartets tuned", "xor",
     "linear", "fastica",
 )  # fmt: skip
 MOST_OF_LINEAR = 8  # sources; each doubles the work of linear sums
@@ -97,11 +99,52 @@ def true_model(path, sensors, rows):
     return OrMixture(mixing, probability, sensors=sensors)
 
 
-def plan(folder, runs, time_limit, only):
-    problems = [*planted(), *real(folder)] if only is None else planted() if only == "planted" else real(folder)
+def plan(folder, runs, time_limit, only, beginnings):
+    problems = [] if only == "real" else planted()
+    problems += [] if only == "planted" else real(folder)
+    if beginnings:
+        problems = [problem for problem in problems if problem.title.startswith(tuple(beginnings))]
     jobs = matches([m for m in METHODS if m != "linear"], problems, range(runs), time_limit)
     few = [p for p in problems if (p.draw(0).n_sources or 99) <= MOST_OF_LINEAR]
     return jobs + matches(["linear"], few, range(runs), time_limit)
+
+
+def overview(found):
+    """F1 of every method on every problem with a truth: one line per problem, the best in bold."""
+    names = [name for name in METHODS if any(standing.contender == name for standing in found)]
+    lines = ["| problem | runs | " + " | ".join(names) + " |", "|" + " --- |" * (len(names) + 2)]
+    for problem, members in by_problem(found).items():
+        scores = {member.contender: member.means.get("f1") for member in members}
+        known = [mean.mean for mean in scores.values() if mean is not None]
+        if known:
+            n_runs = max(mean.n_runs for mean in scores.values() if mean is not None)
+            cells = [f1_text(scores.get(name), max(known)) for name in names]
+            lines.append(f"| {problem.removesuffix('.csv')} | {n_runs} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def f1_text(mean, best):
+    if mean is None:
+        return "-"
+    return f"**{mean.mean:.2f}**" if round(mean.mean, 2) == round(best, 2) else f"{mean.mean:.2f}"
+
+
+def summarised(records, time_limit):
+    """The committed result: what was run, an overview, and one table per problem."""
+    found = standings(records)
+    print("# The great comparison\n\n    python benchmarks/bench_great.py FOLDER --runs N\n")
+    print(
+        f"{len(records)} fits. A method is given up after {time_limit:g} s of CPU time, on one thread, and so is each"
+    )
+    print("score. Settings are the defaults, but for those that `benchmarks/tune_rivals.py` chose by other seeds")
+    print(
+        "(results/tuning.md). Methods with a star are told the true number of sources, on real tables without a truth"
+    )
+    print(f"{N_TOLD}. `likelihood` has sure edges only, `likelihood auto` lossy ones where the rows speak for them, as")
+    print("`bica fit` does. Few runs per problem: a difference in one cell of the table is no more than a hint.\n")
+    print("## F1 of exact columns, where the truth is known\n")
+    print(overview(found) + "\n")
+    print(standings_markdown(found))
 
 
 def main():
@@ -112,16 +155,20 @@ def main():
     parser.add_argument("--time-limit", type=float, default=60)
     parser.add_argument("--only", choices=["planted", "real"])
     parser.add_argument("--methods", type=lambda text: text.split(","))
+    parser.add_argument("--problems", type=lambda text: text.split(","), help="beginnings of their titles")
     parser.add_argument("--summary", action="store_true")
     asked = parser.parse_args()
     asked.folder.mkdir(exist_ok=True)
     results = asked.folder / "results.jsonl"
     if not asked.summary:
-        jobs = plan(asked.folder, asked.runs, asked.time_limit, asked.only)
+        jobs = plan(asked.folder, asked.runs, asked.time_limit, asked.only, asked.problems)
         if asked.methods:
             jobs = [job for job in jobs if job.contender in asked.methods]
         run_plan(jobs, results, n_jobs=asked.jobs)
-    print(standings_markdown(standings(read_records(results))))
+    records = read_records(results)
+    summarised(records, asked.time_limit)
+    write_whole(asked.folder / "great.html", standings_page(standings(records), "The great comparison"), overwrite=True)
+    write_table(records, asked.folder / "great.parquet", overwrite=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,14 @@
+import signal
+import sys
+from types import SimpleNamespace
+
+import numba.core.serialize
 import numpy as np
 import pytest
 
 from bica.compare import CONTENDERS, NETWORKS, Contender, Setting, Task
-from bica.errors import SettingError
+from bica.compare.task import cpu_limit
+from bica.errors import LimitError, SettingError
 from bica.invert.decode import decode
 from bica.kernels.bits import packed
 from bica.methods import METHODS
@@ -71,3 +77,14 @@ def test_unknown_names_are_refused_with_the_choice():
 def test_every_network_can_be_drawn(network):
     problem = Setting(network=network, n_samples=20, flip_rate=0.0).draw(3)
     assert np.array_equal(problem.rows, problem.model.observe(problem.activity))
+
+
+def test_the_limit_waits_until_numba_has_handed_over_what_a_loop_returned():
+    """An exception between a compiled loop and Python would crash the process."""
+    with cpu_limit(60):
+        give_up = signal.getsignal(signal.SIGPROF)
+        inside = sys._getframe()
+        handing_over = SimpleNamespace(f_code=SimpleNamespace(co_filename=numba.core.serialize.__file__))
+        assert give_up(signal.SIGPROF, handing_over) is None
+        with pytest.raises(LimitError, match="more than 60 s"):
+            give_up(signal.SIGPROF, inside)

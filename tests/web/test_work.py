@@ -10,6 +10,7 @@ from bica import OrMixture
 from bica.data.writers import csv_bytes
 from bica.errors import SettingError
 from bica.web.work import Teller, do, learner_settings, options_of
+from tests.data.test_trend import trending
 from tests.web.conftest import MODEL
 
 
@@ -41,6 +42,18 @@ def table(store, table_file):
 
 
 class TestReading:
+    def test_a_trend_is_named_with_the_next_step_before_and_after_the_fit(self, store, tmp_path):
+        (tmp_path / "trend.csv").write_bytes(csv_bytes(trending(), [f"s{i}" for i in range(8)]))
+        table = store.new_table(tmp_path / "trend.csv", "trend.csv").id
+        done(store, kind="read", table=table)
+        read = store.table(table).read
+        assert read["verdict"] == "doubtful"
+        assert read["findings"][0].startswith("the rows change along the table: s")
+        assert read["findings"][1].startswith("next: if the rows are in order of time")
+        ended, _ = done(store, kind="fit", table=table)
+        diagnosis = store.fit(ended["result"]["fit"]).diagnostics["diagnosis"]
+        assert any("the rows change along the table" in reason for reason in diagnosis["reasons"])
+
     def test_the_table_is_described_and_checked(self, store, table):
         ended, _ = done(store, kind="read", table=table)
         assert ended == {"result": {"table": table}}

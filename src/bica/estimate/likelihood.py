@@ -21,15 +21,14 @@ from bica.estimate.blocks.learn import WideTask
 from bica.estimate.blocks.rounds import Round
 from bica.estimate.edges import (
     LEAST_SENSORS,
-    LossyFit,
     LossyRival,
-    chosen_of_many,
+    RivalOfMany,
     cut_short,
     lossy_as_fit,
     refutes_sure_edges,
 )
 from bica.estimate.lattice import HIGHEST, LATTICE_SENSORS, Cells, NoiseShape, Surface, lowest_rate
-from bica.estimate.lossy.families import with_families, with_families_of_many
+from bica.estimate.lossy.families import with_families
 from bica.estimate.lossy.learn import learn_lossy
 from bica.estimate.noise import FLIPS, Rival, drowns_in_splinters, has_splinters, rate_of_noise_alone
 from bica.estimate.rows.lossy import learn_lossy_rows
@@ -198,48 +197,46 @@ class Likelihood(Settings):
 
     def _fit_from_blocks(self, table: Varying, rng: np.random.Generator) -> Fit:
         """Blocks and rows find sure edges; where these are refuted, lossy ones are learned, and the rows choose."""
-        edges, quick = self.edges_to_learn(), table.data.n_sensors <= LATTICE_SENSORS
-        families = partial(with_families_of_many, table)
-        rival = LossyRival(table, partial(_learned_from_rows, table, self, rng, whole=quick), families)
+        edges = self.edges_to_learn()
         if edges == "lossy":
-            return rival.shown()
+            return lossy_as_fit(table, learn_lossy_rows(table, self, rng))
         expect(A_WIDE_FIT)
         task = WideTask.of(table, self)
         learned = task.learn(rng)
-        if edges == "sure":
+        if edges == "sure" or self.known:
             return self._all_at_once(table, task, learned)
-        complete = not self.min_probability  # sensors whose rare sources were left out refute any edges
-        at_once = partial(self._all_at_once, table, task, rival=rival if quick and complete else None)
-        answers = (at_once,) if quick else (task.result, at_once)  # of few sensors, blocks are only a start
-        for answer in answers:
-            fit = answer(learned)
+        rival: RivalOfMany | None = None
+        quick = table.data.n_sensors <= LATTICE_SENSORS  # then blocks, which stop early, are only a start
+        for at_once in (True,) if quick else (False, True):
+            fit = self._all_at_once(table, task, learned, rival) if at_once else task.result(learned)
             if "interrupted" in fit.diagnostics:
                 return fit
+            complete = not self.min_probability  # sensors whose rare sources were left out refute any edges
             try:
-                if rival.was_asked or (complete and refutes_sure_edges(table, fit)):
-                    fit = chosen_of_many(table, fit, rival)
+                if rival is None and complete and refutes_sure_edges(table, fit):
+                    rival = RivalOfMany(table, learn_lossy_rows(table, self, rng))
+                if rival is not None and (at_once or rival.found.interrupted or rival.is_unlike_sure):
+                    fit = rival.chosen(fit)
             except KeyboardInterrupt:
                 return cut_short(fit)
             if fit.model.has_lossy_edges or "interrupted" in fit.diagnostics:
                 break
         return fit
 
-    def _all_at_once(self, table: Varying, task: WideTask, learned: Round, rival: Rival | None = None) -> Fit:
-        """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick.
-
-        A search that drowns in splinters ends where a ``rival`` is out of its reach.
-        """
+    def _all_at_once(self, table: Varying, task: WideTask, learned: Round, rival: RivalOfMany | None = None) -> Fit:
+        """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""
         if learned.interrupted or table.data.n_sensors > WORD:
             return task.result(learned)
         start, asked = task.start_at_once(learned), self.noise in ("two-rates", "per-sensor")
         decided = learned.unanimous and not asked and self.n_sources is None
         small = table.data.n_sensors <= LATTICE_SENSORS and not decided and table.data.counts().observed is None
         most_states = CELLS_PER_STATE * 2.0**table.data.n_sensors if small else np.inf
-        fit = fit_on_rows(table, self, start, briefly=decided, most_states=most_states, rival=rival)
+        fit = fit_on_rows(
+            table, self, start, briefly=decided, most_states=most_states, until=None if rival is None else rival.stops
+        )
         if fit is None and table.data.n_sensors <= LATTICE_SENSORS and not decided:
             # other kinds of noise would take several times as long: only on request
-            one_rate = replace(self, noise="estimate" if self.noise == "auto" else self.noise)
-            return fit_on_lattice(table, one_rate, start, rival)
+            return fit_on_lattice(table, replace(self, noise="estimate" if self.noise == "auto" else self.noise), start)
         if fit is None and asked:
             raise LimitError(
                 "these rows have too many hidden states to estimate misses and false alarms apart; give the rates, or "
@@ -248,14 +245,6 @@ class Likelihood(Settings):
         if fit is None and self.n_sources is not None:
             raise LimitError("these rows have too many hidden states to look for so many sources; leave the number out")
         return task.result(learned) if fit is None else fit
-
-
-def _learned_from_rows(table: Varying, settings: Settings, rng: np.random.Generator, *, whole: bool) -> LossyFit:
-    """The sources with lossy edges of many sensors, with the likelihood of the ``whole`` rows if that can be had."""
-    found = learn_lossy_rows(table, settings, rng)
-    if not whole or table.whole.counts().observed is not None:
-        return found
-    return replace(found, log_likelihood=lossy_as_fit(table, found).model.log_likelihood(table.whole.counts()))
 
 
 def _warn_if_unfinished(fit: Fit) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -97,9 +96,6 @@ class Rival(Protocol):
     def is_within_reach(self, search: SourceSearch) -> bool:
         """Whether the search, after its first moves, may still catch up with it."""
 
-    def stops(self, search: SourceSearch) -> bool:
-        """Whether the search is given up, since even a perfect fit of the rows would not catch up."""
-
 
 def with_best_noise(
     task: NoiseTask, search: SourceSearch, asked: str, rival: Rival | None = None
@@ -110,7 +106,8 @@ def with_best_noise(
     each other. Then the search starts again from the ``rival``, which knows such edges, and stops where it is behind.
     """
     if asked == FLIPS.name or task.table.data.n_sensors < LEAST_SENSORS:
-        _run_to_its_end(task, search, rival)
+        search.run(task.route.first_moves)
+        search.run()
         return search, FLIPS
     for moves in (task.route.first_moves, task.route.moves):
         if has_splinters(search):  # there may be hundreds, and each move with them is slow
@@ -124,24 +121,6 @@ def with_best_noise(
     if rival is not None and looks_lossy(found.best.fit.point.sources, kind):
         return _against(rival, task, asked, found, kind)
     return found, kind
-
-
-def _run_to_its_end(task: NoiseTask, search: SourceSearch, rival: Rival | None) -> None:
-    """All moves, with one flip rate; a search that drowns in splinters ends where the rival is out of its reach."""
-    until = None if rival is None else partial(_is_lost, rival)
-    search.run(task.route.first_moves, until=until)
-    search.run(until=until)
-
-
-def _is_lost(rival: Rival, search: SourceSearch) -> bool:
-    """Whether the search is to be given up: also without the splinters that it may drop, it would be far behind."""
-    if not drowns_in_splinters(search) or not rival.is_dearer(search):
-        return False
-    fit, point = search.best.fit, search.best.fit.point
-    start = Start(point.sources, point.rate, fit.free, point.noise, search.n_known)
-    lean = SourceSearch(search.task, start)
-    lean.run((drop,))
-    return drowns_in_splinters(lean) and rival.stops(lean)
 
 
 def _against(

@@ -179,6 +179,7 @@ def entry_of(value: Any, *path: str) -> Any:
 
 
 ROWS_SHOWN = 15  # of a small table
+SMALLEST = 0.0001  # number in it
 
 
 def small_table(title: str, headings: Sequence[str], lines: Sequence[Sequence[str | float]], note: str = "") -> str:
@@ -209,8 +210,10 @@ def _small_cell(cell: str | float, most: float) -> str:
         return escape(harmless(cell))
     if math.isnan(cell):
         return ""
-    bar = "display:inline-block;height:8px;border-radius:3px;background:#0b62b8;margin-right:8px"
-    return f'<span style="{bar};width:{80 * cell / most:.0f}px"></span>{cell:.3g}'
+    bar = "display:inline-block;height:8px;border-radius:3px;background:#0b62b8"
+    space = "display:inline-block;width:80px;margin-right:8px"  # so that the numbers stand below each other
+    shown = f"{cell:.3g}" if cell >= SMALLEST or not cell else f"&lt; {SMALLEST:g}"
+    return f'<span style="{space}"><span style="{bar};width:{80 * cell / most:.0f}px"></span></span>{shown}'
 
 
 def model_table(given: OrMixture | Fit) -> str:

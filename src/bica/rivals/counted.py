@@ -1,7 +1,7 @@
 """What rivals share: models counted from the rows they cover, and the best of many random starts.
 
 The probability of a source is the share of the rows in which the method switched it on. That describes the fit; it
-does not estimate it: whether a source hidden behind others counts as on depends on the method. Every fit of a rival has
+does not estimate it: whether a source hidden behind others counts as on depends on the method. Every fit so counted has
 ``diagnostics["wrong_cells"]``, how many cells it rebuilds wrongly, and ``"reach"`` where the method says how likely
 each source reaches each sensor.
 """

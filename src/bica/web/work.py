@@ -112,7 +112,7 @@ def _described(entry: TableEntry, looks: Sequence[ColumnLook]) -> dict[str, Any]
     report("checking the table", 0, None)
     order = order_of(entry.path, **options_of(entry.reading))
     diagnosis = Diagnosis.of(counts, trend=order.trend)
-    alike = order.persistence
+    alike, steps = order.persistence, [f"next: {step}" for step in diagnosis.next_steps()]
     in_order = [] if alike is None else [f"{alike.words()}; if they are consecutive slots, learn from their order"]
     notes = [str(warning.message) for warning in noted if issubclass(warning.category, ColumnWarning)]
     return {
@@ -123,7 +123,7 @@ def _described(entry: TableEntry, looks: Sequence[ColumnLook]) -> dict[str, Any]
         "verdict": diagnosis.verdict,
         "sentence": VERDICTS[diagnosis.verdict],
         "notes": [harmless(note) for note in notes],
-        "findings": [harmless(line) for line in [*diagnosis.sentences()[1:], *in_order]],
+        "findings": [harmless(line) for line in [*diagnosis.reasons, *steps, *diagnosis.findings(), *in_order]],
         "hints": [asdict(sign) for sign in hints(counts)],
         "forecast": forecast(counts, diagnosis.table).sentence,
     }

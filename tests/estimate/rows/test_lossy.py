@@ -8,17 +8,16 @@ import pytest
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning, LimitError
 from bica.estimate import likelihood
-from bica.estimate.edges import LossyFit, spread_of_reach
+from bica.estimate.edges import spread_of_reach
 from bica.estimate.likelihood import Likelihood
-from bica.estimate.lossy.families import with_families_of_many
 from bica.estimate.rows import lossy, lossy_state
 from bica.estimate.rows.lossy import canonical, learn_lossy_rows
 from bica.estimate.rows.lossy_state import LossyState, LossyTable
 from bica.estimate.rows.pool import RowTable
 from bica.estimate.settings import KnownSource, Settings, Varying
 from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture
 from bica.progress import listening
-from bica.simulate import random_network, with_lossy_edges
 from tests.reference import slow_lossy_rows as slow
 
 N_SENSORS, N_SAMPLES = 30, 5000
@@ -228,51 +227,6 @@ class TestKnownSources:
         assert set(fit.model.reach[:, place]) == {0.0, 0.7}
 
 
-class TestFamilies:
-    """Losses that come together, among many sensors: judged by the sensors that the pieces reach."""
-
-    MODES = np.array(
-        [
-            [0.95, 0.95, 0.95, 0.95, 0.8, 0.8, 0.7, 0.7],
-            [0.95, 0.95, 0.9, 0.8, 0.3, 0.3, 0.3, 0.2],
-            [0.9, 0.95, 0.95, 0.6, 0.7, 0.2, 0.6, 0.1],
-        ]
-    )
-    SHARE = np.array([0.4, 0.3, 0.3])
-
-    def faded(self):
-        """The rows of the other tests, and a source that is on in a fifth of them, in one of three states."""
-        rng = np.random.default_rng(2)
-        on, mode = rng.random(N_SAMPLES) < 0.2, rng.choice(3, N_SAMPLES, p=self.SHARE)
-        rows = ROWS.copy()
-        rows[:, :8] |= on[:, None] & (rng.random((N_SAMPLES, 8)) < self.MODES[mode])
-        return rows
-
-    def pieces(self):
-        """The fit of these rows that has the three states as sources of their own, as a learner may find them."""
-        probability = np.append(0.2 * self.SHARE, TRUTH[0])
-        reach = np.vstack([np.pad(self.MODES, ((0, 0), (0, N_SENSORS - 8))), TRUTH[1]]).T
-        errors = np.full(probability.size, 0.01), np.where(reach > 0, 0.01, np.nan), np.full(N_SENSORS, 0.01)
-        return LossyFit(reach > 0, probability, reach, TRUTH[2], None, None, *errors)
-
-    def test_pieces_of_one_source_are_joined_and_the_others_stay(self):
-        table = Varying.of(PatternCounts.of(self.faded()), (), ())
-        joined = with_families_of_many(table, self.pieces())
-        assert joined.probability.size == 1 + TRUTH[0].size
-        assert np.flatnonzero(joined.mixing[:, 0]).tolist() == list(range(8))
-        assert abs(joined.probability[0] - 0.2) < 4.5 * joined.probability_error[0]
-        off = joined.reach[:8, 0] - self.SHARE @ self.MODES
-        assert (np.abs(off) < 4.5 * joined.reach_error[:8, 0]).all()
-        assert (joined.reach[:, 1:] == TRUTH[1].T).all()
-        (family,) = joined.families
-        assert family.n_pieces == 3
-        assert "shown as one whose losses come together" in family.sentence()
-
-    def test_sources_that_are_not_alike_stay_as_they_are(self):
-        table = Varying.of(PatternCounts.of(ROWS), (), ())
-        assert with_families_of_many(table, FOUND) is FOUND
-
-
 def test_a_pair_in_canonical_form_has_the_same_distribution():
     """All 16 rows of 4 sensors, before and after, over both sources."""
     probability, leak = np.array([0.2, 0.3]), np.array([0.05, 0.1, 0.02, 0.2])
@@ -306,6 +260,21 @@ def test_the_score_of_the_truth_is_not_beaten_by_a_source_less(monkeypatch):
     assert scores[0] > scores[1]
 
 
+BREN = (  # the links of a backbone network, by the paths that share them
+    (8, 12, 15, 18, 19),
+    (5, 10, 14, 17, 19, 20),
+    (4, 9, 13, 16, 18, 20),
+    (3,),
+    (3, 8, 12, 15, 18, 19),
+    (2, 7, 11, 15, 16, 17),
+    (1, 6, 11, 12, 13, 14),
+    (1, 6, 8, 11, 13, 14, 15, 18, 19),
+    (0, 6, 7, 8, 9, 10),
+    (0, 1, 2, 4, 5),
+    (0, 1, 2, 3, 4, 5),
+)
+
+
 class TestTheChoice:
     """``Likelihood`` of more than 16 sensors: sure edges unless the rows refute them."""
 
@@ -337,22 +306,21 @@ class TestTheChoice:
         assert fit.diagnostics["other_edges"]["score_behind"] > 0
         assert fit.diagnostics["other_edges"]["sentence"].startswith("with sure edges: ")
 
-    @pytest.mark.slow
-    def test_a_search_that_drowns_in_splinters_is_given_up(self):
-        """Up to 20 sensors, where the search with sure edges would otherwise go on for seconds."""
-        rng = np.random.default_rng(0)
-        truth = random_network(18, 10, column_weight=(3, 5), rng=rng)
-        truth = with_lossy_edges(truth, (0.5, 1.0), rng=rng).with_noise(Noise(0.005, 0.0))
-        rows = truth.sample(5000, rng)
-        fit, lossy_fit = self.fitted(rows), self.fitted(rows, edges="lossy")
-        assert columns_of(fit.model.mixing) == columns_of(lossy_fit.model.mixing)
-        assert "sources when the search was given up" in fit.diagnostics["other_edges"]["sentence"]
-        assert fit.diagnostics["other_edges"]["n_sources"] > 18  # far more than the ten that there are
-
     @pytest.mark.parametrize("flip_rate", [0.0, 0.02, 0.1])
     def test_plain_rows_keep_the_answer_of_sure_edges(self, flip_rate):
         rows = self.plain_rows(flip_rate)
         assert self.fitted(rows).model == self.fitted(rows, edges="sure").model
+
+    def test_a_search_with_sure_edges_is_finished_before_lossy_ones_win(self):
+        """Of this real network, blocks find too few sources, and lossy edges explain its rows better than these."""
+        rng = np.random.default_rng([1, *b"Bren"])
+        mixing = np.zeros((21, len(BREN)), dtype=bool)
+        for source, sensors in enumerate(BREN):
+            mixing[list(sensors), source] = True
+        truth = OrMixture(mixing, rng.uniform(0.01, 0.12, len(BREN)), Noise.flips(0.02))
+        fit = self.fitted(truth.sample(5000, rng))
+        assert columns_of(fit.model.mixing) == columns_of(mixing)
+        assert not fit.model.has_lossy_edges
 
     def test_sure_edges_are_compared_where_they_are_in_doubt(self, monkeypatch):
         """On plain rows, even when lossy edges are learned, the rows choose sure ones, and the answer is the same."""

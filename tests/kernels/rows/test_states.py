@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bica.estimate.rows.states import error_costs
 from bica.kernels.rows.ratios import best_gains, ratios, wrong_cells
-from bica.kernels.rows.states import Limits, StateRows, StateSources, hidden_states, n_bits
+from bica.kernels.rows.states import Limits, StateRows, States, StateSources, hidden_states, n_bits
 from tests.reference import slow_row_states
 
 NO_LIMITS = Limits(0.0, 1.0, 1 << 12, 1 << 20)
@@ -48,7 +48,7 @@ class Problem:
         return error_costs(np.array(nothing + self.false_alarm), np.array(nothing + self.miss))
 
     def states(self, limits=NO_LIMITS):
-        return hidden_states(self.kernel_rows(), self.kernel_sources(), self.errors(), limits)
+        return States(*hidden_states(self.kernel_rows(), self.kernel_sources(), self.errors(), limits))
 
     def without_errors(self, row):
         """The probability that a row shows what is there."""

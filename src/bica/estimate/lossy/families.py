@@ -26,7 +26,6 @@ LEAST_PIECES = 3  # that are joined where the rows cannot tell: two alike may we
 TELLING = 30.0  # nats: where independent sources would lose less as modes, the rows cannot tell
 REFUTED = 0.5  # of what independent sources would lose: who loses more is not exclusive
 MODE_STEPS, MODE_TOLERANCE = 800, 1e-3
-MOST_SENSORS = 16  # of a family among many sensors, whose exact likelihood judges it
 LEAST_WEIGHT = 1e-7  # of an expected row that counts
 
 Owner = NDArray[np.int64]
@@ -40,14 +39,11 @@ def with_families(table: Varying, found: LossyFit) -> LossyFit:
     owner = families_of(found.reach.T, found.probability, len(table.known))
     if owner.size == np.unique(owner).size:
         return found
-    return _with_joined(LossySurface(Cells.of(table.data.counts())), table.data.sensors, found, owner)
-
-
-def _with_joined(surface: LossySurface, sensors: tuple[str, ...], found: LossyFit, owner: Owner) -> LossyFit:
-    """The same fit, with these families joined unless the rows refute it."""
-    pieces, joined, notes = _point_of(found), owner.copy(), []
+    pieces = _point_of(found)
+    surface = LossySurface(Cells.of(table.data.counts()))
+    joined, notes = owner.copy(), []
     for group in np.unique(owner)[np.bincount(owner) > 1]:
-        note = _compared(surface, pieces, owner == group, sensors)
+        note = _compared(surface, pieces, owner == group, table.data.sensors)
         if note is None or not note.joined:
             joined[owner == group] = joined.max() + 1 + np.arange((owner == group).sum())
         notes += [note] if note is not None and (note.joined or not note.told) else []
@@ -56,63 +52,6 @@ def _with_joined(surface: LossySurface, sensors: tuple[str, ...], found: LossyFi
     order, labels = _in_order(joined)
     modes = surface.em(pieces.pick(order), MODE_STEPS, MODE_TOLERANCE, labels)
     return _joined(surface, modes, labels, found, tuple(notes))
-
-
-def with_families_of_many(table: Varying, found: LossyFit) -> LossyFit:
-    """The same for many sensors: each family is judged by the exact likelihood of the sensors that it reaches.
-
-    A part of the sensors sees a model of the same kind: sources that reach one of them only are leaks there. Families
-    of more than 16 sensors stay apart.
-    """
-    owner = families_of(found.reach.T, found.probability, len(table.known))
-    for group in np.unique(owner)[np.bincount(owner) > 1]:
-        members = np.flatnonzero(owner == group)
-        sensors = np.flatnonzero(found.mixing[:, members].any(axis=1))
-        if sensors.size > MOST_SENSORS:
-            continue
-        cells = Cells.of(table.data.counts_of(sensors))
-        part = _seen_by(found, sensors, members)
-        labels = np.append(np.zeros(members.size, np.int64), 1 + np.arange(part.probability.size - members.size))
-        judged = _with_joined(LossySurface(cells), tuple(table.data.sensors[i] for i in sensors), part, labels)
-        if judged.probability.size < part.probability.size:
-            found = _with_one_source(found, sensors, members, judged)
-            owner = np.delete(owner, members[1:])
-        found = replace(found, families=found.families + judged.families)
-    return found
-
-
-def _seen_by(found: LossyFit, sensors: NDArray[np.int64], members: NDArray[np.int64]) -> LossyFit:
-    """The fit that a few sensors see, the members first; who reaches one of the sensors only is part of its leak."""
-    there = found.mixing[sensors].sum(axis=0)
-    others = np.setdiff1d(np.flatnonzero(there > 1), members)
-    alone = np.setdiff1d(np.flatnonzero(there == 1), members)
-    quiet = np.prod(1.0 - found.probability[alone] * found.reach[np.ix_(sensors, alone)], axis=1)
-    chosen = np.append(members, others)
-    return replace(
-        found,
-        mixing=found.mixing[np.ix_(sensors, chosen)],
-        probability=found.probability[chosen],
-        reach=found.reach[np.ix_(sensors, chosen)],
-        leak=1.0 - (1.0 - found.leak[sensors]) * quiet,
-        probability_error=found.probability_error[chosen],
-        reach_error=found.reach_error[np.ix_(sensors, chosen)],
-        leak_error=found.leak_error[sensors],
-        families=(),
-    )
-
-
-def _with_one_source(
-    found: LossyFit, sensors: NDArray[np.int64], members: NDArray[np.int64], judged: LossyFit
-) -> LossyFit:
-    """The fit with the members replaced by the first source of ``judged``, where the first of them was."""
-    place, names = int(members[0]), ("probability", "reach", "probability_error", "reach_error")
-    numbers = {name: getattr(found, name).copy() for name in names}
-    numbers["reach"][:, place], numbers["reach_error"][:, place] = 0.0, np.nan
-    for name in names:
-        at = (sensors, place) if name.startswith("reach") else place
-        numbers[name][at] = getattr(judged, name)[..., 0]
-    kept = {name: np.delete(values, members[1:], axis=-1) for name, values in numbers.items()}
-    return replace(found, mixing=kept["reach"] > 0, **kept)
 
 
 def families_of(reach: Matrix, probability: Vector, n_known: int) -> Owner:

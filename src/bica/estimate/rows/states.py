@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
 from bica.estimate.lattice import NoiseShape, Pace, lowest_rate
-from bica.estimate.noise import FLIPS, Rival, drowns_in_splinters
+from bica.estimate.noise import FLIPS
 from bica.estimate.search import BY_GAIN, SearchTask, SourceSearch, Start, add_several, drop, from_rows
 from bica.estimate.settings import WORD, Settings, Varying
 from bica.estimate.whole import Route, WholeTask
@@ -31,6 +31,7 @@ from bica.progress import go_on
 Sets = NDArray[np.int64]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+Until = Callable[[SourceSearch], bool]
 
 MOST_STATES = 1 << 15  # in a row; with 4096 gains were up to 35 off where many sources are on
 QUICK = Limits(1e-3, 0.02, MOST_STATES, 1 << 21)  # for a search: off by a few units of log-likelihood
@@ -116,7 +117,7 @@ class RowSurface:
         false_alarm, miss = self.noise.rates(noise)
         probability, errors = -np.expm1(-rate), error_costs(false_alarm, miss)
         model = StateSources(sources.view(np.uint64), probability / (1.0 - probability), float(np.exp(-rate.sum())))
-        states = hidden_states(self.cells.rows, model, errors, self.limits)
+        states = States(*hidden_states(self.cells.rows, model, errors, self.limits))
         self.work += BUILDING * states.starts[-1]
         without_errors = self.cells.ones @ np.log1p(-miss) + self.cells.zeros @ np.log1p(-false_alarm)
         with np.errstate(divide="ignore"):  # no chance where there are too many states
@@ -196,12 +197,12 @@ def fit_on_rows(
     *,
     briefly: bool = False,
     most_states: float = np.inf,
-    rival: Rival | None = None,
+    until: Until | None = None,
 ) -> Fit | None:
     """Search from ``start`` on; None if the rows have too many hidden states, or if a brief search finds no end.
 
-    ``start.noise`` is one flip rate, or empty where the noise is known. Ctrl-C keeps the best so far. A search that
-    drowns in splinters ends where a ``rival`` is out of its reach.
+    ``start.noise`` is one flip rate, or empty where the noise is known. The search may end early, ``until`` something
+    holds. Ctrl-C keeps the best so far.
     """
     if settings.noise == "auto":  # other kinds of noise multiply the hidden states: only on request
         settings = replace(settings, noise="estimate")
@@ -212,18 +213,20 @@ def fit_on_rows(
         return None
     search = first = task.search(start)
     try:
-        search = after_a_sample(first.task, first, start, until=drowns_in_splinters if rival is not None else None)
+        search = after_a_sample(first.task, first, start, until)
+        if search is not first:  # so the start was not that good
+            search.task, briefly = replace(search.task, most_work=MOST_WORK), False
+        for moves in (task.route.first_moves, task.route.moves) if until is not None else ():
+            search.run(moves, until)
+        if until is not None and until(search):
+            return task.result(search, FLIPS, interrupted=False)
     except KeyboardInterrupt:
-        return task.result(first, FLIPS, interrupted=True)
-    if search is not first:  # so the start was not that good
-        search.task, briefly = replace(search.task, most_work=MOST_WORK), False
-    fit = task.learned(search, rival)
+        return task.result(search, FLIPS, interrupted=True)
+    fit = task.learned(search)
     return None if briefly and not fit.converged and "interrupted" not in fit.diagnostics else fit
 
 
-def after_a_sample(
-    task: SearchTask, search: SourceSearch, start: Start, until: Callable[[SourceSearch], bool] | None = None
-) -> SourceSearch:
+def after_a_sample(task: SearchTask, search: SourceSearch, start: Start, until: Until | None) -> SourceSearch:
     """The search at its start or, if that is better, where a search on every fourth row ends."""
     here: Any = search.best.fit.point
     whole: RowSurface = task.scale.surface

@@ -347,8 +347,14 @@ def _chance(row: Row, states: _List) -> float:
 
 
 @compiled
-def hidden_states(rows: StateRows, sources: StateSources, errors: Errors, limits: Limits) -> States:
-    """The likely states of every row, as far as the limits allow."""
+def hidden_states(
+    rows: StateRows, sources: StateSources, errors: Errors, limits: Limits
+) -> tuple[Places, Words, Vector, Vector, NDArray[np.bool_]]:
+    """The likely states of every row, as far as the limits allow: the parts of ``States``, in its order.
+
+    Not ``States`` itself: numba makes a NamedTuple by running Python, where a Ctrl-C that came during the loop would be
+    raised, and crash the process.
+    """
     n_rows = rows.patterns.size
     starts, chance, cut = np.empty(n_rows + 1, np.int64), np.empty(n_rows), np.empty(n_rows, np.bool_)
     starts[:], chance[:], cut[:] = 0, 0.0, False
@@ -371,7 +377,7 @@ def hidden_states(rows: StateRows, sources: StateSources, errors: Errors, limits
         starts[number + 1] = begin + n
     n_states = starts[n_rows]
     sets, weights = _moved(n_states, sets, weights, n_states)
-    return States(starts, sets, weights, chance, cut)
+    return starts, sets, weights, chance, cut
 
 
 @compiled

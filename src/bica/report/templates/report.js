@@ -625,5 +625,5 @@
     document.documentElement.dataset.ready = "yes";
   }
   if (document.currentScript.dataset.waits === undefined) start();
-  else window.bica = { data, start, watchTheme, rename, make, place, named, many, big, count, rate, percent, say, fold, section, chips, look };
+  else window.bica = { data, start, watchTheme, rename, make, place, named, withCode, many, big, count, rate, percent, say, fold, section, chips, look };
 })();

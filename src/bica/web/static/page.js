@@ -2,7 +2,7 @@
 // The page of `bica serve`: brings a table, follows a job, and adds to the report what can be changed and asked.
 // Everything is drawn with the helpers of report.js; names are set as text, never as markup.
 (() => {
-  const { data, make, place, named, many, big, count, rate, percent, say, fold, section, look } = window.bica;
+  const { data, make, place, named, withCode, many, big, count, rate, percent, say, fold, section, look } = window.bica;
   const { sensors, sources, words } = data;
   const EVERY = 400; // milliseconds between two looks at a job
   const [, kind, identity] = location.pathname.split("/");
@@ -172,7 +172,7 @@
   function checkSection(found) {
     section("check", "Check", "What the table shows before any fit.",
       make("p", { class: `lead ${found.verdict.replaceAll(" ", "-")}` }, make("span", { class: "dot", "aria-hidden": "true" }), make("span", {}, big(found.sentence))),
-      make("ul", { class: "reasons" }, [...found.hints.map((hint) => hint.sentence), ...found.notes, ...found.findings, found.forecast].map((line) => make("li", {}, named(big(line))))));
+      make("ul", { class: "reasons" }, [...found.hints.map((hint) => hint.sentence), ...found.notes, ...found.findings, found.forecast].map((line) => make("li", {}, withCode(big(line))))));
   }
   const ROLES = { sensor: "sensor", drop: "left out", id: "id", time: "time", weights: "how often a row counts" };
   function readingSection(entry, found, tell, finished) {
