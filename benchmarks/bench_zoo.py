@@ -3,7 +3,8 @@
 BICA_DATA=folder-of-tables python benchmarks/bench_zoo.py > benchmarks/results/zoo.md
 
 ``--every 2 --first 1`` takes every second network from the second one on, ``--seed`` other rows: settle constants on
-one set and report another.
+one set and report another. With ``--records FILE``, finished networks are kept there, one line of JSON each, and a
+second call does only what is missing; ``--stop-after`` ends a call after so many seconds.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -34,6 +35,7 @@ PROBABILITY = (0.01, 0.12)
 SIZES = ((0, 16), (17, 24), (25, 36), (37, 64))
 EXACT = 16  # sensors up to which scores are compared on the lattice, which is exact
 LONG_LISTS = CAREFUL._replace(most_in_all=1 << 26)  # states: a gigabyte
+BEGUN = time.monotonic()
 BELOW = 0.5  # a score this far below that of the truth is a failure of the search
 
 
@@ -134,7 +136,37 @@ def settings() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--flips", type=float, nargs="+", default=[0.0, 0.02, 0.05])
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--records", type=Path, help="finished networks, one line of JSON each")
+    parser.add_argument("--stop-after", type=float, default=float("inf"), help="begin no network after so many seconds")
     return parser.parse_args()
+
+
+def performed(names: list[str], flip_rate: float, given: argparse.Namespace) -> list[Run]:
+    """The runs of these networks, as far as time allows; those on record are not done again."""
+    done = recorded(given.records, flip_rate, given.seed)
+    missing = [name for name in names if name not in done]
+    perform = partial(run, flip_rate=flip_rate, seed=given.seed)
+    with ProcessPoolExecutor(given.jobs) as pool:
+        list(pool.map(perform, missing[: given.jobs]))  # compiles
+        for begin in range(0, len(missing), given.jobs):
+            if time.monotonic() - BEGUN > given.stop_after:
+                break
+            for one in pool.map(perform, missing[begin : begin + given.jobs]):
+                done[one.name] = one
+                print(flip_rate, one, file=sys.stderr, flush=True)
+                if given.records is not None:
+                    with given.records.open("a") as file:
+                        file.write(json.dumps({"flip_rate": flip_rate, "seed": given.seed, **asdict(one)}) + "\n")
+    return [done[name] for name in names if name in done]
+
+
+def recorded(file: Path | None, flip_rate: float, seed: int) -> dict[str, Run]:
+    """The runs that a file holds for this flip rate and seed, by the name of the network."""
+    if file is None or not file.exists():
+        return {}
+    lines = [json.loads(text) for text in file.read_text().splitlines()]
+    mine = [one for one in lines if (one.pop("flip_rate"), one.pop("seed")) == (flip_rate, seed)]
+    return {one["name"]: Run(**one) for one in mine}
 
 
 def main() -> None:
@@ -152,12 +184,9 @@ def main() -> None:
         print(f"## {flip_rate:.0%} flips\n")
         print("| sensors | networks | right | sources found | spurious | below | seconds |")
         print("|" + " --- |" * 7)
-        with ProcessPoolExecutor(given.jobs) as pool:
-            list(pool.map(partial(run, flip_rate=flip_rate, seed=given.seed), names[: given.jobs]))  # compiles
-            runs = []
-            for one in pool.map(partial(run, flip_rate=flip_rate, seed=given.seed), names):
-                runs.append(one)
-                print(flip_rate, one, file=sys.stderr, flush=True)
+        runs = performed(names, flip_rate, given)
+        if not runs:
+            continue
         for low, high in SIZES:
             of_size = [run for run in runs if low <= run.n_sensors <= high]
             if of_size:

@@ -21,9 +21,8 @@ from bica.estimate.blocks.learn import WideTask
 from bica.estimate.blocks.rounds import Round
 from bica.estimate.edges import (
     LEAST_SENSORS,
-    LossyFit,
     LossyRival,
-    chosen_of_many,
+    RivalOfMany,
     cut_short,
     lossy_as_fit,
     refutes_sure_edges,
@@ -206,25 +205,25 @@ class Likelihood(Settings):
         learned = task.learn(rng)
         if edges == "sure" or self.known:
             return self._all_at_once(table, task, learned)
-        found: LossyFit | None = None
-        at_once = partial(self._all_at_once, table, task)
+        rival: RivalOfMany | None = None
         quick = table.data.n_sensors <= LATTICE_SENSORS  # then blocks, which stop early, are only a start
-        for answer in (at_once,) if quick else (task.result, at_once):
-            fit = answer(learned)
+        for at_once in (True,) if quick else (False, True):
+            fit = self._all_at_once(table, task, learned, rival) if at_once else task.result(learned)
             if "interrupted" in fit.diagnostics:
                 return fit
             complete = not self.min_probability  # sensors whose rare sources were left out refute any edges
             try:
-                if found is None and complete and refutes_sure_edges(table, fit):
-                    found = learn_lossy_rows(table, self, rng)
-                fit = fit if found is None else chosen_of_many(table, fit, found)
+                if rival is None and complete and refutes_sure_edges(table, fit):
+                    rival = RivalOfMany(table, learn_lossy_rows(table, self, rng))
+                if rival is not None and (at_once or rival.found.interrupted or rival.is_unlike_sure):
+                    fit = rival.chosen(fit)
             except KeyboardInterrupt:
                 return cut_short(fit)
             if fit.model.has_lossy_edges or "interrupted" in fit.diagnostics:
                 break
         return fit
 
-    def _all_at_once(self, table: Varying, task: WideTask, learned: Round) -> Fit:
+    def _all_at_once(self, table: Varying, task: WideTask, learned: Round, rival: RivalOfMany | None = None) -> Fit:
         """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""
         if learned.interrupted or table.data.n_sensors > WORD:
             return task.result(learned)
@@ -232,7 +231,9 @@ class Likelihood(Settings):
         decided = learned.unanimous and not asked and self.n_sources is None
         small = table.data.n_sensors <= LATTICE_SENSORS and not decided and table.data.counts().observed is None
         most_states = CELLS_PER_STATE * 2.0**table.data.n_sensors if small else np.inf
-        fit = fit_on_rows(table, self, start, briefly=decided, most_states=most_states)
+        fit = fit_on_rows(
+            table, self, start, briefly=decided, most_states=most_states, until=None if rival is None else rival.stops
+        )
         if fit is None and table.data.n_sensors <= LATTICE_SENSORS and not decided:
             # other kinds of noise would take several times as long: only on request
             return fit_on_lattice(table, replace(self, noise="estimate" if self.noise == "auto" else self.noise), start)

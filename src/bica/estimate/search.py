@@ -143,6 +143,7 @@ class SourceSearch:
         self.surface: SearchSurface = task.scale.surface
         self.better = task.better
         self.n_known = start.n_known  # the first sources, which stay whatever happens
+        self.until: Callable[[SourceSearch], bool] | None = None  # when the present run is to end early
         self.turn = 0  # whose turn it is to be exchanged
         self.wanted: int | None = None  # how many sources there are, the known ones among them, where that is known
         first = self.surface.at(start.sources, start.rate, start.noise)
@@ -155,10 +156,15 @@ class SourceSearch:
 
     def run(self, moves: Sequence[Move] | None = None, until: Callable[[SourceSearch], bool] | None = None) -> Found:
         """Move until nothing helps, with all moves or only these; ``best`` holds the best so far at any time."""
-        moves = self.task.moves if moves is None else moves
-        while not (until and until(self)) and any(self._tries(move) for move in moves) and not self.is_spent:
+        moves, self.until = self.task.moves if moves is None else moves, until
+        while not self.is_over and any(self._tries(move) for move in moves) and not self.is_spent:
             pass
         return self.best
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last run was to end here."""
+        return self.until is not None and self.until(self)
 
     def _tries(self, move: Move) -> bool:
         self.report(DOING.get(move, "searching"))
@@ -339,7 +345,9 @@ def add_several(search: SourceSearch) -> bool:
     forecast = search.task.scale.forecast(search.best, fit.point, fit.free, seen.candidates) + seen.gain
     shortlist = seen.candidates[np.argsort(-forecast, kind="stable")[:SHORTLIST]]
     improved = False
-    while not search.is_spent and search.add_one_of(search.best.fit.point, search.best.fit.free, shortlist):
+    while not (search.is_spent or search.is_over) and search.add_one_of(
+        search.best.fit.point, search.best.fit.free, shortlist
+    ):
         improved = True
         while drop(search):
             pass

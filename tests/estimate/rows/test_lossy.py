@@ -16,6 +16,7 @@ from bica.estimate.rows.lossy_state import LossyState, LossyTable
 from bica.estimate.rows.pool import RowTable
 from bica.estimate.settings import KnownSource, Settings, Varying
 from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture
 from bica.progress import listening
 from tests.reference import slow_lossy_rows as slow
 
@@ -212,6 +213,21 @@ def test_the_score_of_the_truth_is_not_beaten_by_a_source_less(monkeypatch):
     assert scores[0] > scores[1]
 
 
+BREN = (  # the links of a backbone network, by the paths that share them
+    (8, 12, 15, 18, 19),
+    (5, 10, 14, 17, 19, 20),
+    (4, 9, 13, 16, 18, 20),
+    (3,),
+    (3, 8, 12, 15, 18, 19),
+    (2, 7, 11, 15, 16, 17),
+    (1, 6, 11, 12, 13, 14),
+    (1, 6, 8, 11, 13, 14, 15, 18, 19),
+    (0, 6, 7, 8, 9, 10),
+    (0, 1, 2, 4, 5),
+    (0, 1, 2, 3, 4, 5),
+)
+
+
 class TestTheChoice:
     """``Likelihood`` of more than 16 sensors: sure edges unless the rows refute them."""
 
@@ -247,6 +263,17 @@ class TestTheChoice:
     def test_plain_rows_keep_the_answer_of_sure_edges(self, flip_rate):
         rows = self.plain_rows(flip_rate)
         assert self.fitted(rows).model == self.fitted(rows, edges="sure").model
+
+    def test_a_search_with_sure_edges_is_finished_before_lossy_ones_win(self):
+        """Of this real network, blocks find too few sources, and lossy edges explain its rows better than these."""
+        rng = np.random.default_rng([1, *b"Bren"])
+        mixing = np.zeros((21, len(BREN)), dtype=bool)
+        for source, sensors in enumerate(BREN):
+            mixing[list(sensors), source] = True
+        truth = OrMixture(mixing, rng.uniform(0.01, 0.12, len(BREN)), Noise.flips(0.02))
+        fit = self.fitted(truth.sample(5000, rng))
+        assert columns_of(fit.model.mixing) == columns_of(mixing)
+        assert not fit.model.has_lossy_edges
 
     def test_sure_edges_are_compared_where_they_are_in_doubt(self, monkeypatch):
         """On plain rows, even when lossy edges are learned, the rows choose sure ones, and the answer is the same."""

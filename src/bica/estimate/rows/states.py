@@ -7,7 +7,7 @@ too low; the limits say by how much.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -31,6 +31,7 @@ from bica.progress import go_on
 Sets = NDArray[np.int64]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+Until = Callable[[SourceSearch], bool]
 
 MOST_STATES = 1 << 15  # in a row; with 4096 gains were up to 35 off where many sources are on
 QUICK = Limits(1e-3, 0.02, MOST_STATES, 1 << 21)  # for a search: off by a few units of log-likelihood
@@ -191,11 +192,18 @@ LEAST_FLIPS = 1e-4  # a flip rate to begin with: rows that no present source exp
 
 
 def fit_on_rows(
-    table: Varying, settings: Settings, start: Start, *, briefly: bool = False, most_states: float = np.inf
+    table: Varying,
+    settings: Settings,
+    start: Start,
+    *,
+    briefly: bool = False,
+    most_states: float = np.inf,
+    until: Until | None = None,
 ) -> Fit | None:
     """Search from ``start`` on; None if the rows have too many hidden states, or if a brief search finds no end.
 
-    ``start.noise`` is one flip rate, or empty where the noise is known. Ctrl-C keeps the best so far.
+    ``start.noise`` is one flip rate, or empty where the noise is known. The search may end early, ``until`` something
+    holds. Ctrl-C keeps the best so far.
     """
     if settings.noise == "auto":  # other kinds of noise multiply the hidden states: only on request
         settings = replace(settings, noise="estimate")
@@ -206,16 +214,20 @@ def fit_on_rows(
         return None
     search = first = task.search(start)
     try:
-        search = after_a_sample(first.task, first, start)
+        search = after_a_sample(first.task, first, start, until)
+        if search is not first:  # so the start was not that good
+            search.task, briefly = replace(search.task, most_work=MOST_WORK), False
+        for moves in (task.route.first_moves, task.route.moves) if until is not None else ():
+            search.run(moves, until)
+        if until is not None and until(search):
+            return task.result(search, FLIPS, interrupted=False)
     except KeyboardInterrupt:
-        return task.result(first, FLIPS, interrupted=True)
-    if search is not first:  # so the start was not that good
-        search.task, briefly = replace(search.task, most_work=MOST_WORK), False
+        return task.result(search, FLIPS, interrupted=True)
     fit = task.learned(search)
     return None if briefly and not fit.converged and "interrupted" not in fit.diagnostics else fit
 
 
-def after_a_sample(task: SearchTask, search: SourceSearch, start: Start) -> SourceSearch:
+def after_a_sample(task: SearchTask, search: SourceSearch, start: Start, until: Until | None) -> SourceSearch:
     """The search at its start or, if that is better, where a search on every fourth row ends."""
     here: Any = search.best.fit.point
     whole: RowSurface = task.scale.surface
@@ -223,7 +235,7 @@ def after_a_sample(task: SearchTask, search: SourceSearch, start: Start) -> Sour
         return search
     sample = RowSurface(whole.cells.thinned(FIRST_ROWS), whole.noise, whole.limits)
     first = replace(task, scale=replace(task.scale, surface=sample), most_work=FIRST_WORK * task.most_work)
-    found = SourceSearch(first, start).run().fit
+    found = SourceSearch(first, start).run(until=until).fit
     there = Start(found.point.sources, found.point.rate, found.free, found.point.noise, start.n_known)
     other = SourceSearch(task, there)
     whole.work += sample.work
