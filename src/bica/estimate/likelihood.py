@@ -279,6 +279,7 @@ BYTES_OF_A_PASS = 80e6  # over a table that is summed: partitions in hand, histo
 BYTES_A_ROW = 1.0  # and sensor: rows, columns and the ones of both as bits and lists
 TRIAL = 3.0  # seconds of CPU time for which a fit is tried, to see how long it takes
 LONGER_AT_ONCE, LONGER_ON_STATES, LONGER_FROM_BLOCKS = 3.0, 4.0, 3.0  # times the trial: half way in logs to the longest
+MANY_ONES, LONGER_FROM_ROWS = 100, 15.0  # ones in a row: with more, wide sources take many rounds on rows
 SECONDS_A_BLOCK = 0.008  # measured with 50 000 rows; half of it goes with the rows
 SECONDS_A_PAIR_AND_ROW = 4e-12
 MOST_TRIALS = 20  # after an install the first ones only compile; each goes some kernels further
@@ -325,7 +326,7 @@ def forecast(data: PatternCounts | TableSums, table: TableCheck) -> Forecast:
     except LimitError as error:
         return Forecast("likelihood", 0.0, megabytes, f"method likelihood cannot learn from this table: {error}")
     if not ended:
-        seconds = _longer(table)
+        seconds = _longer(table, float(data.ones().sum()) / data.n_samples)
     how = f"less than {TRIAL:.0f} seconds" if ended else _duration(seconds)
     memory = f" and {megabytes:.0f} MB" if megabytes >= 1 else ""
     way = "all sensors at once" if at_once else "from blocks of sensors"
@@ -344,7 +345,7 @@ def _tried(data: PatternCounts | TableSums) -> tuple[float, bool]:
     return process_time() - begun, "interrupted" not in fit.diagnostics
 
 
-def _longer(table: TableCheck) -> float:
+def _longer(table: TableCheck, ones_per_row: float) -> float:
     """How long a fit takes that is not done after the trial."""
     if table.n_varying <= AT_ONCE:
         return TRIAL * LONGER_AT_ONCE
@@ -352,7 +353,7 @@ def _longer(table: TableCheck) -> float:
         return TRIAL * LONGER_ON_STATES
     seconds = table.n_varying * SECONDS_A_BLOCK * (0.5 + table.most_distinct / 1e5)
     seconds += SECONDS_A_PAIR_AND_ROW * table.n_varying**2 * table.most_distinct
-    return max(TRIAL * LONGER_FROM_BLOCKS, seconds)
+    return max(TRIAL * (LONGER_FROM_ROWS if ones_per_row > MANY_ONES else LONGER_FROM_BLOCKS), seconds)
 
 
 def _duration(seconds: float) -> str:
@@ -373,7 +374,7 @@ def _with_noise_alone(fit: Fit, table: Varying) -> Fit:
 
 
 LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together
-CELLS_PER_STATE = 0.3  # of a lattice: with fewer hidden states of all rows than that, lists of them are quicker
+CELLS_PER_STATE = 0.03  # of a lattice: with fewer hidden states of all rows than that, lists of them are quicker
 NOTED = 1e-3  # nats: a smaller rise of the score is none on the way from a good start
 CLOSER_LOOK = 16  # sensors up to which the gain of thousands of sets is a matter of seconds
 CLEAR_NOISE = 1e-3  # a flip rate below which known noise explains too little to start a search from

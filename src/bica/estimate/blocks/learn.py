@@ -138,7 +138,7 @@ class WideTask:
         if flip_rate is not None:
             return Round(Pool({}), Noise.flips(flip_rate), FlipRate(flip_rate, np.inf, lowest))
         try:
-            guess = first_flip_rate(self.table.data, self.learner.links, lowest)
+            guess = first_flip_rate(self.learner, lowest)
         except KeyboardInterrupt:
             return Round(Pool({}), Noise.flips(lowest), FlipRate(lowest, np.inf, lowest), interrupted=True)
         return Round(Pool({}), Noise.flips(guess), FlipRate(guess, np.inf, lowest))
