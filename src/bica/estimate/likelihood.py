@@ -10,8 +10,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from bica.data.observations import Observations
+from bica.data.observations import Observations, TableSums
 from bica.data.pairs import own_order
+from bica.data.partitions import KEPT_BYTES
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.diagnose.table import TableCheck
@@ -274,6 +275,7 @@ def nothing_found(table: Varying, noise: Noise | str) -> Fit:
 
 BYTES_A_CELL = 48  # of the lattice: six tables of floats are alive at once
 BYTES_A_PAIR = 48  # six squares of floats
+BYTES_OF_A_PASS = 80e6  # over a table that is summed: partitions in hand, histograms and batches
 BYTES_A_ROW = 1.0  # and sensor: rows, columns and the ones of both as bits and lists
 TRIAL = 3.0  # seconds of CPU time for which a fit is tried, to see how long it takes
 LONGER_AT_ONCE, LONGER_ON_STATES, LONGER_FROM_BLOCKS = 3.0, 4.0, 3.0  # times the trial: half way in logs to the longest
@@ -302,7 +304,7 @@ class Forecast:
     sentence: str
 
 
-def forecast(data: PatternCounts, table: TableCheck) -> Forecast:
+def forecast(data: PatternCounts | TableSums, table: TableCheck) -> Forecast:
     """What learning takes, mostly to a factor of three: it is tried for three seconds; beyond, its size says.
 
     Which search a table needs shows only in the search: of two tables of one size, one may take ten times as long.
@@ -315,7 +317,10 @@ def forecast(data: PatternCounts, table: TableCheck) -> Forecast:
     at_once, size = table.n_varying <= AT_ONCE, table.n_varying
     megabytes = BYTES_A_CELL * 2**size / 1e6 if at_once else 0.0
     if not at_once:
-        megabytes = (BYTES_A_PAIR * size**2 + BYTES_A_ROW * table.most_distinct * size) / 1e6
+        rows = BYTES_A_ROW * table.most_distinct * size
+        if isinstance(data, TableSums):
+            rows = min(KEPT_BYTES, table.n_samples * size / 8) + BYTES_OF_A_PASS
+        megabytes = (BYTES_A_PAIR * size**2 + rows) / 1e6
     try:
         seconds, ended = _tried(data)
     except LimitError as error:
@@ -328,7 +333,7 @@ def forecast(data: PatternCounts, table: TableCheck) -> Forecast:
     return Forecast("likelihood", seconds, megabytes, f"method likelihood, {way}: {how}{memory}")
 
 
-def _tried(data: PatternCounts) -> tuple[float, bool]:
+def _tried(data: PatternCounts | TableSums) -> tuple[float, bool]:
     """How long a fit ran, in seconds of CPU time, and whether it came to its end; again if it had to compile."""
     for _ in range(MOST_TRIALS):
         compiled, begun = n_compiled(), process_time()
