@@ -1,6 +1,6 @@
 """The acceptance runs of rivals that are too long for the test suite, which runs one or a few seeds of each.
 
-python benchmarks/bench_acceptance.py > benchmarks/results/acceptance.md
+PYTHONPATH=. python benchmarks/bench_acceptance.py > benchmarks/results/acceptance.md
 """
 
 from time import process_time
@@ -121,7 +121,7 @@ COVERED = {  # what each rival must reach, and the test of it in tests/rivals
 
 
 def main():
-    print("# Acceptance of rivals\n\n    python benchmarks/bench_acceptance.py\n")
+    print("# Acceptance of rivals\n\n    PYTHONPATH=. python benchmarks/bench_acceptance.py\n")
     print("## Covered by tests (`pytest tests/rivals`)\n\n| what | test |\n| --- | --- |")
     for what, test in COVERED.items():
         print(f"| {what} | {test.replace('::', ': ')} |")

@@ -154,7 +154,7 @@ def main() -> None:
     finally:
         errors = served.close()
         shutil.rmtree(served.folder)
-    print(f"\nlines on the server's standard error: {len(errors.splitlines())}")
+    print(f"\nwhat the server wrote on standard error: {' '.join(errors.split()) or 'nothing'}")
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
     python benchmarks/bench_scale.py FOLDER 1e6x200 5e6x200 ...
 
 Tables are drawn in FOLDER and removed again: Boolean Parquet, three sources per four sensors, each behind 2 to 4
-sensors and on in 1 to 5 % of the rows, 1 % of the cells flipped. A size may end in `:engine`, as in 1e6x200:dask. CPU
-seconds are those of the whole process with its children; the kernels are compiled before. Prints one line of a Markdown
-table each.
+sensors and on in 1 to 5 % of the rows, 1 % of the cells flipped. A size may end in `:engine`, as in 1e6x200:dask, or in
+`:wide` for one source per five sensors, each behind 10 to 25 of them; with `:decode`, the folder is also decoded.
+CPU seconds are those of the whole process with its children; the kernels are compiled before. Prints one line of a
+Markdown table each.
 """
 
 import shutil
@@ -31,12 +32,13 @@ duckdb.sql(f"SELECT count(*), {sums} FROM '{sys.argv[1]}/*.parquet'").fetchall()
 """
 
 
-def draw(folder: Path, n_rows: int, n_sensors: int) -> set[tuple[int, ...]]:
+def draw(folder: Path, n_rows: int, n_sensors: int, *, wide: bool = False) -> set[tuple[int, ...]]:
     """Write the files; return the sensors of each source."""
     rng = np.random.default_rng(SEED)
     sources: set[tuple[int, ...]] = set()
-    while len(sources) < int(0.74 * n_sensors):
-        sources.add(tuple(sorted(rng.choice(n_sensors, rng.integers(2, 5), replace=False).tolist())))
+    share, fewest, most = (0.2, 10, 25) if wide else (0.74, 2, 4)
+    while len(sources) < int(share * n_sensors):
+        sources.add(tuple(sorted(rng.choice(n_sensors, rng.integers(fewest, most + 1), replace=False).tolist())))
     columns = sorted(sources)
     probability = rng.uniform(0.01, 0.05, len(columns))
     ends = np.linspace(0, n_rows, max(1, n_rows * n_sensors // CELLS_A_FILE) + 1).astype(int)
@@ -74,10 +76,10 @@ def measure(folder: Path, size: str) -> str:
     shape, _, engine = size.partition(":")
     n_rows, n_sensors = (int(float(number)) for number in shape.split("x"))
     table, model = folder / "table", folder / "model.json"
-    truth = draw(table, n_rows, n_sensors)
+    truth = draw(table, n_rows, n_sensors, wide=engine == "wide")
     try:
         raw, _ = run(sys.executable, "-c", RAW, str(table))
-        options = ["--engine", engine] if engine else []
+        options = ["--engine", engine] if engine in ("dask", "spark") else []
         cpu, megabytes = run(sys.executable, "-m", "bica", "fit", str(table), "-o", str(model), "--force", *options)
         found = {tuple(np.flatnonzero(column).tolist()) for column in load(model).mixing.T}
     finally:
@@ -86,9 +88,24 @@ def measure(folder: Path, size: str) -> str:
     return f"| {shape} | {engine or 'files'} | {cpu:.1f} | {raw:.1f} | {cpu / raw:.1f} | {megabytes:.0f} | {right} |"
 
 
+def measure_decoding(folder: Path, size: str) -> str:
+    """How long it takes to decode a folder into a folder, with the model that was learned from it."""
+    n_rows, n_sensors = (int(float(number)) for number in size.partition(":")[0].split("x"))
+    table, model, answers = folder / "table", folder / "model.json", folder / "answers"
+    draw(table, n_rows, n_sensors)
+    try:
+        run(sys.executable, "-m", "bica", "fit", str(table), "-o", str(model), "--force")
+        cpu, megabytes = run(sys.executable, "-m", "bica", "decode", str(model), str(table), "-o", f"{answers}/")
+    finally:
+        shutil.rmtree(table)
+        shutil.rmtree(answers, ignore_errors=True)
+    rate = f"{n_rows / cpu:.3g} rows per CPU second"
+    return f"| {n_rows:.0e}x{n_sensors} | decoding a folder | {cpu:.1f} | | | {megabytes:.0f} | {rate} |"
+
+
 if __name__ == "__main__":
     place = Path(sys.argv[1])
     print("| rows x sensors | engine | CPU s | raw CPU s | ratio | peak MB of one process | sources |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for given in sys.argv[2:]:
-        print(measure(place, given), flush=True)
+        print((measure_decoding if given.endswith(":decode") else measure)(place, given), flush=True)

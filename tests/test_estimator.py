@@ -756,3 +756,18 @@ class TestLossyModels:
     def test_in_time_too(self):
         found = BICA.from_model(self.MODEL, temporal=10.0).transform(self.ROWS)
         assert (found[1:] != found[:-1]).mean() < (self.ROWS[1:] != self.ROWS[:-1]).mean()
+
+
+def test_earlier_rows_fade_by_as_much_as_asked():
+    rng = np.random.default_rng(3)
+    seldom, often = (OrMixture([[1], [1], [0]], [p]).sample(4000, rng) for p in (0.1, 0.5))
+    learner = BICA(random_state=0).partial_fit(seldom).partial_fit(often, forget=0.25)
+    rows, weights = np.vstack([seldom, often]), np.repeat([0.25, 1.0], 4000)
+    assert same(learner, BICA(random_state=0).fit(rows, sample_weight=weights))
+    assert learner.model_.probability[0] == pytest.approx(np.average(rows[:, 0], weights=weights), abs=1e-3)
+    rare = np.array([[1, 1, 1]])
+    faded = BICA(random_state=0).partial_fit(np.vstack([seldom, rare])).partial_fit(often, forget=0.005)
+    assert faded._counts_so_far.weights.min() >= 0.01
+    for wrong in (0, -1, 1.5):
+        with pytest.raises(SettingError, match="forget is"):
+            learner.partial_fit(often, forget=wrong)

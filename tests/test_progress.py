@@ -1,6 +1,8 @@
 """Loops report, a listener shows; parts are done in threads."""
 
+import multiprocessing
 import threading
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from subprocess import run
 from sys import executable
 
@@ -9,9 +11,10 @@ import numpy as np
 import pytest
 
 from bica import BICA, FindBICA, Likelihood, PatternCounts
+from bica.compare import Setting, run_plan, tasks
 from bica.errors import SettingError
 from bica.estimate.bootstrap import bootstrap
-from bica.progress import in_threads, listening, n_threads, tracked
+from bica.progress import in_threads, listening, n_threads, spread, tracked, work_on
 
 
 @pytest.fixture
@@ -140,3 +143,40 @@ def test_results_are_the_same_for_any_number(n_jobs):
     rows = np.random.default_rng(0).random((300, 4)) < 0.3
     one, other = (BICA(n_jobs=n, random_state=0).fit(rows) for n in (1, n_jobs))
     assert one.bootstrap(5).summary() == other.bootstrap(5).summary()
+
+
+@pytest.mark.slow
+def test_an_executor_changes_no_resample_and_no_comparison(tmp_path):
+    rows = np.random.default_rng(0).random((300, 4)) < 0.3
+    fitted = BICA(random_state=0).fit(rows)
+    plan = tasks(["findbica", "truth"], [Setting(network="topology two", n_samples=50, flip_rate=0.1)], range(2))
+    here, found = fitted.bootstrap(5).summary(), run_plan(plan, tmp_path / "here.jsonl")
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, fresh) as pool, work_on(pool):
+        assert fitted.bootstrap(5).summary() == here
+        there = run_plan(plan, tmp_path / "there.jsonl")
+    for record in (*found, *there):
+        del record["cpu_seconds"]
+    assert there == found
+
+
+def test_an_executor_gets_every_part_and_answers_come_in_order():
+    class Lazy(Executor):
+        """Does nothing until somebody waits."""
+
+        sent = 0
+
+        def submit(self, task, part):
+            self.sent += 1
+            future = Future()
+            future.result = lambda timeout=None: task(part)
+            return future
+
+    executor = Lazy()
+    with work_on(executor):
+        assert list(spread(abs, range(-200, 0))) == list(range(200, 0, -1))
+    assert executor.sent == 200
+    assert list(spread(abs, [-1, 2])) == [1, 2]  # and none is left afterwards
+    assert executor.sent == 200
+    with pytest.raises(SettingError, match="is no executor"), work_on(3):
+        pass

@@ -192,18 +192,29 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
             rows = self._rows(X, first=True)
             return self._learn(rows)._set_persistence(rows)
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, forget: float | None = None
+    ) -> Self:
         """Learn from these rows and all earlier ones together; the distinct ones are kept with their counts.
 
-        The result is that of one ``fit`` on all rows, and each call takes the time of such a fit. For how long sources
-        stay on (``temporal``) is found from the last call's rows alone; sources are learned without order.
+        The result is that of one ``fit`` on all rows, and each call takes the time of such a fit. With ``forget``, a
+        number up to 1, earlier rows count so many times less in every call: 0.9 halves them in seven calls, so that
+        a model follows a world that changes. Rows that have faded are dropped, and sources keep their names. For how
+        long sources stay on (``temporal``) is found from the last call's rows alone; sources are learned without order.
+
+        >>> old, new = [[0, 0], [1, 1]] * 200, [[0, 0], [1, 0]] * 200
+        >>> bica = BICA(random_state=0).partial_fit(old).partial_fit(new, forget=0.001)
+        >>> bica.components_.astype(int).tolist()
+        [[1, 0]]
         """
+        if forget is not None and not 0 < forget <= 1:
+            raise SettingError(f"forget is {forget!r}; it can be a number above 0 and up to 1, or None")
         if hasattr(self, "model_"):
             self._check_rows_known("partial_fit")
         first = not hasattr(self, "_counts_so_far")
         with self._reporting():
             counts = self._counts(X, sample_weight, first=first)
-            self._learn(counts if first else self._counts_so_far.counts() + counts)
+            self._learn(counts if first else _faded(self._counts_so_far.counts(), forget) + counts)
             return self if self.temporal is False else self._set_persistence(self._rows(X, first=False))
 
     @classmethod
@@ -526,6 +537,19 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         tags.input_tags.allow_nan = self.method == "likelihood"  # FindBICA cannot learn from rows with gaps
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+FADED = 0.01  # of a row: distinct rows that count for less are dropped
+
+
+def _faded(counts: PatternCounts, forget: float | None) -> PatternCounts:
+    """Earlier rows, which count ``forget`` times as much as before."""
+    if forget is None or forget == 1:
+        return counts
+    weights = counts.weights * forget
+    kept = weights >= FADED
+    observed = None if counts.observed is None else counts.observed[kept]
+    return PatternCounts(counts.patterns[kept], weights[kept], counts.sensors, observed)
 
 
 def _generator(random_state: Any) -> np.random.Generator:

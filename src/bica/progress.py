@@ -9,7 +9,7 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from numbers import Integral, Real
@@ -209,15 +209,67 @@ def in_threads(
         return
     pool = ThreadPoolExecutor(n_workers, initializer=_become_worker, initargs=(_deadlines.get(),))
     try:
-        begun: deque[Future[Result]] = deque()
+        yield from _in_order(pool, task, parts, ahead * n_workers)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _in_order(pool: Executor, task: Callable[[Part], Result], parts: Sequence[Part], ahead: int) -> Iterator[Result]:
+    """The results in the order of the parts; at most so many are asked for beyond the one that is awaited."""
+    begun: deque[Future[Result]] = deque()
+    try:
         for part in parts:
             begun.append(pool.submit(task, part))
-            if len(begun) > ahead * n_workers:
+            if len(begun) > ahead:
                 yield begun.popleft().result()
         while begun:
             yield begun.popleft().result()
     finally:
-        pool.shutdown(cancel_futures=True)
+        for future in begun:
+            future.cancel()
+
+
+_executor: ContextVar[Executor | None] = ContextVar("executor", default=None)
+
+
+@contextmanager
+def work_on(executor: Executor | None) -> Iterator[None]:
+    """Have resamples, compared methods and decoded files done by this executor, whatever ``n_jobs`` says.
+
+    Anything with the ``submit`` of ``concurrent.futures`` will do: a pool of processes, or ``get_executor()`` of a
+    client of Dask. It changes where the work is done, never its results.
+
+    >>> with ThreadPoolExecutor(2) as pool, work_on(pool):
+    ...     list(spread(len, ["a", "bc"]))
+    [1, 2]
+    """
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise SettingError(f"{executor!r} is no executor; it needs `submit`, as those of concurrent.futures have")
+    token = _executor.set(executor)
+    try:
+        yield
+    finally:
+        _executor.reset(token)
+
+
+def has_executor() -> bool:
+    """Whether ``work_on`` gave an executor."""
+    return _executor.get() is not None
+
+
+SENT_AHEAD = 64  # tasks: enough for as many workers, and few enough for Ctrl-C to end soon
+
+
+def spread(task: Callable[[Part], Result], parts: Sequence[Part], n_jobs: int | None = None) -> Iterator[Result]:
+    """``task`` of every part, in order, on the executor of ``work_on`` or else in threads.
+
+    Only for tasks that share nothing and can be sent to another process: functions of a module, with their settings
+    bound by ``functools.partial``. Others take ``in_threads``.
+    """
+    executor = _executor.get()
+    if executor is None or _here.is_worker:
+        return in_threads(task, parts, n_jobs)
+    return _in_order(executor, task, parts, SENT_AHEAD)
 
 
 def _become_worker(deadlines: tuple[tuple[Clock, float], ...]) -> None:

@@ -210,9 +210,9 @@ def test_methods_are_completed():
 
 
 def test_ctrl_c_is_answered_at_once(capfd):
-    """Also while a compiled loop runs, for which Python's own handlers wait: a thread reads the signals."""
+    """Also while a compiled loop runs, for which Python's own handlers wait: a thread reads them, and says it once."""
     reading, writing = os.pipe()
-    os.write(writing, bytes([signal.SIGINT]))
+    os.write(writing, bytes([signal.SIGINT, signal.SIGINT]))
     os.close(writing)
     with waiting("learning", on_ctrl_c="stopping, keeping the best so far"):
         _end_without_unwinding(reading, [signal.SIGTERM], threading.Event())

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
-from bica.data.observations import TableSums, observations_of
-from bica.data.partitions import Partition, Shelf, joined, pairs_in, sample_in
+from bica.data.observations import TableSums, first_rows, observations_of
+from bica.data.partitions import Partition, Shelf, binomial_quantile, joined, pairs_in, sample_in
 from bica.data.patterns import PatternCounts
 from bica.data.tables import open_table
 from bica.estimate.likelihood import Likelihood
@@ -89,6 +90,26 @@ def test_a_sample_has_the_share_that_was_asked_for():
     assert abs(int(drawn.rows[:, 0].sum()) - 10_000) < 4 * np.sqrt(100_000 * 0.1 * 0.9)
     heavy = Partition.of_cells(np.zeros((1, 2000), np.uint8), np.full(2000, 100.0))
     assert abs(sample_in(heavy, np.array([0]), 0.1, 5).weights.sum() - 20_000) < 4 * np.sqrt(200_000 * 0.1 * 0.9)
+
+
+@given(st.lists(st.tuples(st.floats(0.001, 0.999), st.integers(0, 500)), min_size=1), st.floats(0.01, 0.99))
+def test_quantiles_are_those_of_the_binomial_distribution(pairs, probability):
+    level, n_trials = (np.array(values) for values in zip(*pairs, strict=True))
+    found = binomial_quantile(level, n_trials, probability)
+    for u, n, k in zip(level, n_trials, found, strict=True):
+        reached = [binom.cdf(i, n, probability) for i in range(n + 1)]
+        first = next(i for i, value in enumerate(reached) if value >= u or i == n)
+        assert k == first or abs(reached[min(int(k), first)] - u) < 1e-12  # up to rounding
+
+
+def test_the_first_rows_of_a_large_table_are_few_and_in_order(monkeypatch):
+    monkeypatch.setattr("bica.data.observations.LARGE", 100)
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.random.default_rng(0).random((1000, 3)) < 0.4, columns=["a", "b", "c"])
+    (found,) = first_rows(open_table(frame), 100)
+    assert len(found.words) == 128  # whole words
+    assert found.words[:, 0].tolist() == (frame[:128].to_numpy() @ [1, 2, 4]).tolist()
+    assert sum(len(chunk.words) for chunk in first_rows(open_table(frame[:0]), 100)) == 0
 
 
 @given(tables())

@@ -3,6 +3,7 @@ import gzip
 import io
 import sys
 import tempfile
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,9 +12,13 @@ import pyarrow.parquet
 import pytest
 import scipy.io
 import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
 
+from bica.data.columns import Options
 from bica.data.patterns import PatternCounts
-from bica.data.tables import open_table
+from bica.data.readers.text import arriving_table
+from bica.data.tables import open_stream, open_table
 from bica.errors import DataError
 from tests.data.containers import zst
 
@@ -107,3 +112,46 @@ def test_an_interrupt_while_reading_leaves_nothing(spool, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         PatternCounts.of("-")
     assert files() == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stream_of_text_has_the_rows_of_the_whole_text_and_others_are_kept_first(kind, monkeypatch):
+    stream = io.BufferedReader(io.BytesIO(KINDS[kind]))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream))
+    table = open_stream(("x0", "x1", "x2"))
+    if kind not in ("csv", "csv with a mark", "csv without names", "jsonl"):
+        assert table is None
+        assert stream.read() == KINDS[kind]  # nothing of it is lost
+        return
+    assert table.sensors == ("x0", "x1", "x2")
+    assert PatternCounts.of_chunks(table.chunks(), table.sensors) == PatternCounts.of(ROWS, sensors=table.sensors)
+
+
+class Slow(io.RawIOBase):
+    """A stream on which some bytes arrive at a time."""
+
+    def __init__(self, pieces):
+        self.pieces = list(pieces)
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        piece = self.pieces.pop(0) if self.pieces else b""
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+@given(st.lists(st.integers(0, len(CSV)), max_size=8))
+def test_however_the_bytes_arrive_the_rows_are_the_same(cuts):
+    pieces = [CSV[i:k] for i, k in pairwise([0, *sorted(cuts), len(CSV)]) if k > i]
+    table = arriving_table(io.BufferedReader(Slow(pieces)), Options(), ())
+    assert np.concatenate([chunk.words[:, 0] for chunk in table.chunks()]).tolist() == [5, 4, 5]
+
+
+def test_what_is_wrong_on_a_stream_is_named_by_its_line():
+    table = arriving_table(io.BufferedReader(Slow([b"a,b\n0,1\n", b"\n1,1\n1,7\n"])), Options(), ())
+    chunks = table.chunks()
+    assert len(next(chunks).words) == 1
+    with pytest.raises(DataError, match="line 5 of standard input, column 'b' holds 7"):
+        next(chunks)

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,20 @@ def test_answers_are_those_of_decoding_and_changes_add_up():
         assert not set(seen.switched_on) & set(seen.switched_off)
 
 
+@pytest.mark.parametrize("every", [1, 3])
+def test_rows_that_arrive_together_get_the_answers_of_single_rows(every):
+    rng = np.random.default_rng(5)
+    rows = [[None if hidden else int(cell) for cell, hidden in zip(row, rng.random(8) < 0.02, strict=True)]
+            for row in MODEL.sample(300, rng)]  # fmt: skip
+    settings = {"rows_per_false_alarm": 20, "every": every}
+    one_by_one, together = Watcher(MODEL, **settings), Watcher(MODEL, **settings)
+    alone = [one_by_one.see(row) for row in rows]
+    cuts = [0, 1, 8, 8, 150, 299, 300]
+    assert [seen for i, k in pairwise(cuts) for seen in together.see_many(rows[i:k])] == alone
+    assert together.n_alarms == one_by_one.n_alarms > 0
+    assert together.n_strange == one_by_one.n_strange
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [MODEL, OrMixture([[1, 0], [1, 1]], [0.3, 0.2])], ids=["noisy", "without noise"])
 def test_false_alarms_are_no_more_frequent_than_promised(model):
@@ -65,8 +81,8 @@ def test_every_bet_has_mean_one_under_the_model():
 class Half:
     """The mean of all random numbers: bets are linear in them."""
 
-    def random(self):
-        return 0.5
+    def random(self, size):
+        return np.full(size, 0.5)
 
 
 @pytest.mark.parametrize("model", [MODEL, WIDE], ids=["8 sensors", "40 sensors"])

@@ -273,12 +273,15 @@ def _end(_: int, __: FrameType | None) -> NoReturn:
 
 
 def _end_without_unwinding(reading: int, requests: list[int], finished: threading.Event) -> None:
+    said = ""
     while (number := os.read(reading, 1)) and number[0] not in requests:
         if number[0] == signal.SIGINT and not finished.is_set():  # at once, however long a compiled loop takes
             from bica.cli.options import SAID
 
-            with suppress(OSError):
-                os.write(2, f"\n{SAID['on Ctrl-C']}\n".encode())
+            if said != SAID["on Ctrl-C"]:  # the server raises the signal once more when it has ended
+                said = SAID["on Ctrl-C"]
+                with suppress(OSError):
+                    os.write(2, f"\n{said}\n".encode())
     if number and not finished.wait(GRACE):
         from bica.output import end_all_passing
 

@@ -24,7 +24,7 @@ from bica.compare.task import Setting
 from bica.data.readers.engine import connection, path_literal, text_literal
 from bica.errors import BicaWarning, DataError, LimitError, OutputError, SettingError
 from bica.output import check_target, temporary_folder, write_whole
-from bica.progress import n_threads, report
+from bica.progress import has_executor, n_threads, report, spread
 from bica.text import brief
 
 Record = dict[str, Any]
@@ -149,8 +149,8 @@ def _named(records: Sequence[Record], plan: Sequence[Job]) -> dict[tuple[object,
 
 def _results(plan: list[Job], n_jobs: int) -> Iterator[Record]:
     """The records of all jobs, as they become ready."""
-    if n_jobs == 1 or len(plan) < 2:
-        yield from map(_perform, plan)
+    if n_jobs == 1 or len(plan) < 2 or has_executor():
+        yield from spread(_perform, plan, 1)
         return
     fresh = multiprocessing.get_context("spawn")  # a forked copy would inherit threads in unknown states
     theirs, ours = fresh.Pipe(duplex=False)

@@ -1,4 +1,4 @@
-"""Dask: partitions on the workers of a cluster, and functions of rows that are mapped over them.
+"""Dask and Spark: partitions on the workers of a cluster, and functions of rows that are mapped over them.
 
 The workers pack their rows into bits once and keep them. Only sums and samples come to the driver.
 """
@@ -6,8 +6,11 @@ The workers pack their rows into bits once and keep them. Only sums and samples 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
-from functools import reduce
+import os
+import pickle
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial, reduce
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -20,19 +23,23 @@ from bica.data.partitions import Partition, Partitions, Statistic, one_of
 from bica.data.readers.frames import FrameTable, LazyTable
 from bica.errors import DataError, SettingError
 
+ENGINES = {"dask": "dask", "dask_expr": "dask", "pyspark": "spark"}  # by the package of a frame
 ADDED_AT_ONCE = 8  # statistics that one worker adds up, so that none waits for all
 
 
 def engine_of(frame: Any) -> str | None:
-    """The engine of a data frame: "dask", or None for any other."""
+    """The engine of a data frame: "dask", "spark", or None for any other."""
     home = type(frame).__module__.split(".")[0]
-    return "dask" if home in ("dask", "dask_expr") and type(frame).__name__ == "DataFrame" else None
+    return ENGINES.get(home) if type(frame).__name__ == "DataFrame" else None
 
 
 def partitions_on(table: LazyTable) -> Partitions | None:
     """The partitions of a lazy frame on the workers of its engine; None where that is no cluster."""
     native = table.frame.to_native()
-    return None if engine_of(native) is None else DaskPartitions(native, table.columns)
+    engine = engine_of(native)
+    if engine is None:
+        return None
+    return DaskPartitions(native, table.columns) if engine == "dask" else SparkPartitions(native, table.columns)
 
 
 class DaskPartitions:
@@ -74,6 +81,43 @@ def _added(values: Sequence[Any]) -> Any:
     return reduce(operator.add, values)
 
 
+class SparkPartitions:
+    """Partitions of a Spark frame, packed on its workers and kept there."""
+
+    def __init__(self, frame: Any, columns: Columns) -> None:
+        self.sensors = columns.sensors
+        packed_parts = frame.mapInArrow(partial(_packed_by_spark, columns), "part binary")
+        self.parts = packed_parts.rdd.map(_unpickled).persist()
+
+    def summed(self, statistic: Callable[..., Statistic], *given: Any) -> Statistic:
+        """The sum over all partitions; the workers add up, and the driver gets the total."""
+        values = self.parts.map(partial(_applied_by_spark, statistic, given))
+        return values.treeReduce(operator.add)  # type: ignore[no-any-return]
+
+
+def _packed_by_spark(columns: Columns, batches: Iterable[Any]) -> Iterator[Any]:
+    """One partition of a frame, which comes in batches, as one cell; its number is that of the task."""
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    from bica.data.readers.arrow import partition_of
+
+    arrived, context = list(batches), TaskContext.get()
+    one = Partition.of_cells(np.zeros((len(columns.sensors), 0), np.uint8))
+    if sum(batch.num_rows for batch in arrived):
+        one = partition_of(pa.Table.from_batches(arrived), columns)
+    numbered = Partition(one.on, one.n_rows, one.observed, one.weights, context.partitionId())
+    yield pa.record_batch({"part": pa.array([pickle.dumps(numbered)], pa.binary())})
+
+
+def _unpickled(row: Any) -> Partition:
+    return pickle.loads(row.part)  # type: ignore[no-any-return]  # noqa: S301 - our own, of a worker of this job
+
+
+def _applied_by_spark(statistic: Callable[..., Statistic], given: tuple[Any, ...], part: Partition) -> Statistic:
+    return statistic(part, *given)
+
+
 def frame_of_files(path: str, engine: str) -> Any:
     """The Parquet files of a folder or a pattern as a frame of an engine; keys in names of folders are no columns."""
     folder = Path(path)
@@ -82,7 +126,7 @@ def frame_of_files(path: str, engine: str) -> Any:
     if not files or not all(file.endswith(".parquet") for file in files):
         raise DataError(f"there are no Parquet files in {path}, and only these are read by {engine}")
     try:
-        return _dask_frame(files)
+        return _dask_frame(files) if engine == "dask" else _spark_frame(files)
     except ImportError:
         raise SettingError(f'{engine} is not installed; `pip install "bica[{engine}]"` brings it') from None
 
@@ -99,15 +143,37 @@ def _dask_frame(files: list[str]) -> Any:
     return dd.read_parquet(files)[pq.read_schema(files[0]).names]
 
 
+def _spark_frame(files: list[str]) -> Any:
+    """A frame of the session that runs, else of a new one: where PYSPARK_SUBMIT_ARGS says, or on this machine."""
+    import pyarrow.parquet as pq
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers would take `python3`, which may lack this package
+    session = SparkSession.builder.appName("bica").getOrCreate()
+    names = [f"`{name.replace('`', '``')}`" for name in pq.read_schema(files[0]).names]
+    return session.read.parquet(*files).select(*names)
+
+
 RowsFunction = Callable[[Any], Any]  # from a pandas frame to a pandas frame with one line per row
 
 
 def mapped(frame: Any, function: RowsFunction, names: Sequence[str], kind: type) -> Any:
     """A frame of the same engine with what ``function`` makes of each partition: columns ``names`` of one kind."""
+    if engine_of(frame) == "spark":
+        typed = ", ".join(f"`{name.replace('`', '``')}` {SPARK_TYPES[kind]}" for name in names)
+        return frame.mapInPandas(partial(_mapped_by_spark, function), typed)
     import pandas as pd
 
     meta = pd.DataFrame({name: pd.Series(dtype=kind) for name in names})
     return frame.map_partitions(function, meta=meta)
+
+
+SPARK_TYPES: dict[type, str] = {bool: "boolean", float: "double"}
+
+
+def _mapped_by_spark(function: RowsFunction, frames: Iterable[Any]) -> Iterator[Any]:
+    for frame in frames:
+        yield function(frame)
 
 
 def framed(frame: Any, cells: Any, names: Sequence[str]) -> Any:

@@ -6,7 +6,7 @@ the answers, which are the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -24,6 +24,7 @@ from bica.data.partitions import (
     Places,
     QuietCount,
     Shelf,
+    Statistic,
     blocks_in,
     distinct_in,
     pairs_in,
@@ -99,20 +100,21 @@ class Observations(Protocol):
 
 
 CELLS_IN_MEMORY = 1 << 27  # of rows that wide sources are learned from; a larger table is sampled
+LEAST_SAMPLE, ONES_IN_A_SAMPLE = 100_000, 1000  # rows of a sample, and rows of it in which a sensor is on
 LARGE = 1 << 25  # cells: a table of more of them, and of more than 64 columns, is learned from its partitions
 CELLS_A_PASS = 1 << 22  # of histograms, per thread and beside the sum
 DENSE_SENSORS = 12  # up to which a block has one number for each of its patterns
 
 
-def observations_of(table: Table, *, large: int = LARGE) -> PatternCounts | TableSums:
-    """The distinct rows in memory or, of a wide table of more than ``large`` cells, its partitions.
+def observations_of(table: Table, *, large: int | None = None) -> PatternCounts | TableSums:
+    """The distinct rows in memory or, of a wide table of more than ``large`` cells (None: 2^25), its partitions.
 
     >>> from bica.data.tables import open_table
     >>> rows = np.random.default_rng(0).random((100, 65)) < 0.1
     >>> type(observations_of(open_table(rows))).__name__, type(observations_of(open_table(rows), large=99)).__name__
     ('PatternCounts', 'TableSums')
     """
-    n_sensors = len(table.sensors)
+    large, n_sensors = LARGE if large is None else large, len(table.sensors)
     if n_sensors <= GROUPED_SENSORS:
         return PatternCounts.of(table)
     if isinstance(table, LazyTable) and (spread := partitions_on(table)) is not None:
@@ -138,6 +140,19 @@ def _pieces(table: Table, large: int) -> Iterator[Chunk | Partition]:
     partitions = getattr(table, "partitions", None)
     found = None if partitions is None else partitions(large)
     return table.distinct() if found is None else found
+
+
+def first_rows(table: Table, n_rows: int) -> Iterator[Chunk]:
+    """The rows of a table in their order; of a large one about the first ``n_rows``, read as bits where that can be."""
+    partitions = getattr(table, "partitions", None)
+    found = None if partitions is None else partitions(LARGE)
+    if found is None:
+        yield from table.chunks()
+        return
+    part = next(found, None)
+    del found  # closes the file before the rows are unpacked
+    if part is not None:
+        yield part.first(n_rows).rows()
 
 
 def _checked(data: PatternCounts | TableSums) -> PatternCounts | TableSums:
@@ -310,9 +325,18 @@ class TableSums:
         return whole.project(self.places.tolist())
 
     def rows_to_learn_from(self, rng: np.random.Generator) -> PatternCounts:
-        """The distinct rows of the table, or of a sample of 2^27 cells."""
-        n_rows = CELLS_IN_MEMORY // self.n_sensors
+        """The distinct rows of the table, or of a sample in which every sensor is on often enough, up to 2^27 cells.
+
+        Sources that are too rare for the sample are found in a pass over all rows.
+        """
+        rarest = float(np.min(self.ones()[self.varying()], initial=self.n_samples)) / self.n_samples
+        wanted = max(LEAST_SAMPLE, int(ONES_IN_A_SAMPLE / rarest))
+        n_rows = min(CELLS_IN_MEMORY // self.n_sensors, wanted)
         return self.counts() if self.answers.n_rows.sum() <= n_rows else self.sample(n_rows, rng)
+
+    def everywhere(self, statistic: Callable[..., Statistic], *given: Any) -> Statistic:
+        """The sum over all partitions of ``statistic(partition, places, *given)``; its columns are at ``places``."""
+        return self.partitions.summed(statistic, self.places, *given)
 
     def counts(self) -> PatternCounts:
         """All distinct rows, in memory."""

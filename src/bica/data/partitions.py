@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import bdtr, bdtrik
 
 from bica.data.chunks import Chunk
 from bica.data.pairs import Square, transposed, weight_planes
@@ -68,6 +68,15 @@ class Partition:
         weights = None if self.weights is None else self.weights[pick]
         return Chunk(words[pick], None if observed is None else observed[pick], weights)
 
+    def first(self, n_rows: int) -> Partition:
+        """Its first rows, at least so many if there are: whole words."""
+        n_words = max(1, -(-n_rows // 64))
+        if n_words >= self.on.shape[1]:
+            return self
+        observed = None if self.observed is None else self.observed[:, :n_words].copy()
+        weights = None if self.weights is None else self.weights[: 64 * n_words]
+        return Partition(self.on[:, :n_words].copy(), 64 * n_words, observed, weights, self.number)
+
     def row_weights(self) -> Numbers:
         """How much each row counts."""
         return np.ones(self.n_rows) if self.weights is None else self.weights
@@ -82,7 +91,7 @@ def _packed(bits: NDArray[Any]) -> Words:
     return on
 
 
-BYTES_A_PARTITION = 1 << 23  # of bits: large enough to hide what a pass costs beside its rows
+BYTES_A_PARTITION = 1 << 22  # of bits: large enough to hide what a pass costs beside its rows
 
 
 def joined(parts: Iterable[Partition]) -> Iterator[Partition]:
@@ -334,13 +343,26 @@ def sample_in(part: Partition, first_rows: Places, share: float, seed: int) -> S
     drawn = (_uniform(numbers, seed) < share).astype(float)
     if part.weights is not None:
         whole = np.floor(part.weights + _uniform(numbers, seed + 1))
-        drawn = np.asarray(binom.ppf(_uniform(numbers, seed), whole, share), float)
+        drawn = binomial_quantile(_uniform(numbers, seed), whole.astype(np.int64), share)
     chosen = np.flatnonzero(drawn > 0)
     rows = part.rows(chosen)
     everything = all_observed(len(part.on))
     words = rows.words[:, : everything.size]
     known = np.broadcast_to(everything, words.shape) if rows.observed is None else rows.observed[:, : everything.size]
     return Sample(words, known, drawn[chosen], numbers[chosen])
+
+
+def binomial_quantile(level: Numbers, n_trials: Places, probability: float) -> Numbers:
+    """The least number of successes whose distribution function reaches ``level``: that of all trials at most.
+
+    >>> binomial_quantile(np.array([0.2, 0.3, 0.8, 0.5]), np.array([2, 2, 2, 0]), 0.5)
+    array([0., 1., 2., 0.])
+    """
+    if not 0 < probability < 1:
+        return np.asarray(n_trials * probability, float)
+    near = np.nan_to_num(np.clip(np.ceil(bdtrik(level, n_trials, probability)), 0, n_trials))
+    below = np.maximum(near - 1, 0.0)
+    return np.asarray(np.where(bdtr(below, n_trials, probability) >= level, below, near), float)
 
 
 def _uniform(numbers: NDArray[np.uint64], seed: int) -> Numbers:

@@ -13,6 +13,7 @@ from scipy.special import stdtrit
 
 from bica.data.chunks import MISSING, Chunk, Table, rows_a_chunk
 from bica.data.columns import Binarize, Reading, numbered
+from bica.data.observations import first_rows
 from bica.data.patterns import PatternCounts
 from bica.data.tables import open_table
 from bica.errors import DataError
@@ -375,7 +376,7 @@ def order_in(table: Table) -> Order:
     """What the order of the first rows of an open table shows, up to four million cells; of weighted rows nothing."""
     parts: list[Chunk] = []
     left = rows_a_chunk(len(table.sensors))
-    for chunk in table.chunks():
+    for chunk in first_rows(table, left):
         if chunk.weights is not None:
             return Order()
         parts.append(chunk)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import glob
 import os
 import shutil
@@ -41,7 +42,15 @@ from bica.data.readers.engine import (
 )
 from bica.data.readers.frames import FrameTable, LazyTable, check_lazy_types, looks_of_frame, looks_of_schema
 from bica.data.readers.relations import ParquetFile, ParquetTable, Relation, RelationTable, relation_table
-from bica.data.readers.text import CsvParser, JsonParser, keys_of, layout_of, looks_of_keys
+from bica.data.readers.text import (
+    ArrivingTable,
+    CsvParser,
+    JsonParser,
+    arriving_table,
+    keys_of,
+    layout_of,
+    looks_of_keys,
+)
 from bica.errors import BicaError, ColumnWarning, DataError, LimitError, OutputError, SettingError
 from bica.output import end_passing, passing_path
 
@@ -79,6 +88,17 @@ def open_file(path: Path, options: Options) -> Table:
     check_file(path)
     kind, compression = kind_of(path)
     return open_kind(path, kind, compression, options)
+
+
+def files_of(path: Path) -> list[tuple[Path, Path]] | None:
+    """The tables of a folder or a pattern, each with its name below the folder; None for anything else."""
+    if os.path.isdir(path):
+        return [(file, file.relative_to(path)) for file in _tables_in(path)]
+    if os.path.exists(path) or not glob.has_magic(str(path)):
+        return None
+    files = [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
+    above = Path(os.path.commonpath([file.parent for file in files])) if files else path
+    return [(file, file.relative_to(above)) for file in files]
 
 
 def _tables_in(folder: Path) -> list[Path]:
@@ -279,6 +299,16 @@ def open_standard_input(options: Options) -> Table:
     return table
 
 
+def open_stream(known: Sequence[str], binarize: Binarize = None, **reading: Unpack[Reading]) -> Table | None:
+    """Standard input row by row while it stays open; None where it is no plain text, or a table in another shape."""
+    peek = getattr(sys.stdin.buffer, "peek", None)
+    if peek is None or reading.get("baskets") or reading.get("long"):
+        return None
+    if peek(1).startswith((*BEGINNINGS, *PACKED, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return None
+    return arriving_table(sys.stdin.buffer, Options(None, None, binarize, reading), known)
+
+
 def keep_standard_input(path: Path) -> None:
     """Copy all of standard input into a new file."""
     try:
@@ -314,6 +344,7 @@ def kind_inside(path: Path) -> tuple[Kind, Compression]:
 __all__ = ["Binarize", "open_table"]
 OPENED = (
     ArrayTable,
+    ArrivingTable,
     ArrowTable,
     FilesTable,
     FrameTable,

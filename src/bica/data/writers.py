@@ -13,9 +13,10 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING
+from bica.data.chunks import MISSING, transposed
 from bica.data.readers.engine import COUNT_COLUMN, COUNTS_MARK, ctrl_c_passing, path_literal, plain
 from bica.errors import OutputError, SettingError
+from bica.kernels.bits import Words
 from bica.output import temporary_folder, whole_file
 
 
@@ -102,6 +103,7 @@ def _csv_rows(file: IO[bytes], names: Sequence[str]) -> Iterator[WriteCells]:
 
     def write(cells: NDArray[np.uint8], labels: Labels) -> None:
         file.write(labelled_lines(cells, labels) if labels else cell_lines(cells))
+        file.flush()  # whoever reads along may wait for it
 
     yield write
 
@@ -221,6 +223,33 @@ def write_counts(
         named = ", ".join([*(f"c{i} AS {_identifier(name)}" for i, name in enumerate(names)), f'n AS "{COUNT_COLUMN}"'])
         mark = f"KV_METADATA {{{COUNTS_MARK}: '1'}}"
         engine.execute(f"COPY (SELECT {named} FROM gathered) TO {path_literal(draft)} (FORMAT parquet, {mark})")  # noqa: S608
+
+
+WriteBits = Callable[[Words, NDArray[np.bool_]], None]  # activity as bit sets, and which rows have an answer
+
+
+@contextmanager
+def bits_file(path: Path, names: Sequence[str], *, overwrite: bool) -> Iterator[WriteBits]:
+    """A way to write some more rows of a Parquet file by PyArrow, in which no cell becomes a byte."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    check_parquet_names(names)
+    schema = pa.schema([(name, pa.bool_()) for name in names])
+    try:
+        with whole_file(path, overwrite=overwrite) as draft, pq.ParquetWriter(draft, schema) as writer:
+
+            def write(active: Words, answered: NDArray[np.bool_]) -> None:
+                known = None if answered.all() else pa.py_buffer(np.packbits(answered, bitorder="little"))
+                columns = transposed(active, len(names))
+                arrays = [
+                    pa.BooleanArray.from_buffers(pa.bool_(), len(active), [known, pa.py_buffer(c)]) for c in columns
+                ]
+                writer.write_batch(pa.record_batch(arrays, schema))
+
+            yield write
+    except pa.ArrowException as error:
+        raise OutputError(f"{path} cannot be written as Parquet: {str(error).splitlines()[0]}") from None
 
 
 WriteActivity = Callable[[NDArray[np.bool_], NDArray[np.bool_], Labels], None]  # and which rows have an answer

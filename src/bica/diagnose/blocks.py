@@ -27,7 +27,7 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import gamma, norm
+from scipy.special import gammaincc, ndtr, ndtri
 
 from bica.data.observations import Observations
 from bica.diagnose.table import LISTED, Watched
@@ -304,7 +304,7 @@ def _basis(directions: Tables) -> Tables:
 
 def _tails(probability: Vector, value: Tables, z: Vector, n_samples: float) -> Vector:
     """Two-sided p-values of sums over independent rows; ``value`` has mean 0 and variance 1 under ``probability``."""
-    p_values = 2 * norm.sf(np.abs(z))
+    p_values = 2 * ndtr(-np.abs(z))
     far = np.flatnonzero(np.abs(z) > CERTAIN)
     if far.size:
         means = np.abs(z[far]) / np.sqrt(n_samples)
@@ -340,7 +340,7 @@ def _x2_tail(x2: float, expected: Vector, free: Tables) -> float:
     if mean < LEAST_FREE:
         return 1.0
     variance = 2 * float((free**2).sum()) + float((np.diag(free) ** 2 / expected).sum())
-    return float(gamma.sf(x2, mean**2 / variance, scale=variance / mean))
+    return float(gammaincc(mean**2 / variance, x2 / (variance / mean)))
 
 
 def _together(found: list[_Scores], data: Observations) -> BlockTests:
@@ -366,7 +366,7 @@ def _together(found: list[_Scores], data: Observations) -> BlockTests:
 
 def _rows_needed(found: list[_Scores], n_tests: int) -> float | None:
     """The rows that show a further source behind two sensors, for half of all pairs of sensors in a block."""
-    beyond = norm.isf(LEVEL / (4 * max(1, n_tests))) + norm.isf(MISSED_ALTERNATIVES)
+    beyond = -ndtri(LEVEL / (4 * max(1, n_tests))) - ndtri(MISSED_ALTERNATIVES)
     shift, moved = (np.concatenate(values) for values in zip(*((s.shift, s.moved) for s in found), strict=True))
     if not shift.size:
         return None

@@ -14,8 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
-from scipy.special import entr
-from scipy.stats import binom, hypergeom
+from scipy.special import bdtr, bdtrc, entr
 
 from bica.data.observations import Observations
 from bica.data.pairs import PairCounts, dependent_pairs
@@ -417,7 +416,7 @@ def _odd_triple(cells: NDArray[np.bool_], weights: NDArray[np.float64], pairs: P
     by_pairs = np.max([of_pairs[places[:, a], places[:, b]] for a, b in ((0, 1), (0, 2), (1, 2))], axis=0)
     biased = np.flatnonzero(np.abs(parity - expected) > np.maximum(LEAST_BIAS, MUCH_MORE * by_pairs))
     n_odd, odd = total * (1 - parity[biased]) / 2, (1 - expected[biased]) / 2
-    tails = np.minimum(binom.cdf(n_odd, total, odd), binom.sf(n_odd - 1, total, odd))
+    tails = np.minimum(bdtr(np.floor(n_odd), round(total), odd), bdtrc(np.floor(n_odd) - 1, round(total), odd))
     return bool((tails <= LEVEL / (2 * len(places))).any())
 
 
@@ -471,6 +470,8 @@ def _cancels(
     Mostly even parities make it likely that two of the sensors are on and all the others off; mostly odd ones, that one
     is. Independent sources make "all of these are on" and "some of the others is on" positively dependent.
     """
+    from scipy.stats import hypergeom  # takes long to load, and is seldom needed
+
     n_sensors, tails = cells.shape[1], [1.0]
     for word in words:
         members = [i for i in range(n_sensors) if word >> i & 1]

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -20,7 +21,7 @@ from bica.errors import LimitError, SettingError
 from bica.model.files import LEVEL
 from bica.model.fit import Fit, Method
 from bica.model.or_mixture import OrMixture
-from bica.progress import checked_n_jobs, go_on, in_threads, is_time_up, listening, time_limited, tracked
+from bica.progress import checked_n_jobs, go_on, is_time_up, listening, spread, time_limited, tracked
 
 
 def resampled(data: PatternCounts, rng: np.random.Generator) -> PatternCounts:
@@ -46,15 +47,11 @@ def fits_to_resamples(
 
     Ctrl-C before the first fit is done is raised. A method with a time limit has that for all resamples together.
     """
-
-    def learn(stream: np.random.Generator) -> Fit:
-        with listening(lambda *_: None):  # progress is reported by resamples, not by the steps inside each
-            return method.fit(resampled(data, stream), stream)
-
+    learn = partial(_fit_to_resample, method, data)
     fits: list[Fit] = []
     with interrupts_noted() as interrupted, time_limited(getattr(method, "time_limit", None)):
         try:
-            for fit in tracked(in_threads(learn, rng.spawn(n_resamples), n_jobs), "resamples", n_resamples):
+            for fit in tracked(spread(learn, rng.spawn(n_resamples), n_jobs), "resamples", n_resamples):
                 if interrupted():  # the method caught Ctrl-C and returned what it had
                     raise KeyboardInterrupt
                 go_on()
@@ -65,6 +62,11 @@ def fits_to_resamples(
             if not fits:
                 raise
     return fits
+
+
+def _fit_to_resample(method: Method, data: PatternCounts, stream: np.random.Generator) -> Fit:
+    with listening(lambda *_: None):  # progress is reported by resamples, not by the steps inside each
+        return method.fit(resampled(data, stream), stream)
 
 
 @contextmanager

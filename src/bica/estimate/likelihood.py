@@ -11,8 +11,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from bica.data.observations import Observations
+from bica.data.observations import Observations, TableSums
 from bica.data.pairs import own_order
+from bica.data.partitions import KEPT_BYTES
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.diagnose.table import TableCheck
@@ -283,9 +284,11 @@ def nothing_found(table: Varying, noise: Noise | str) -> Fit:
 
 BYTES_A_CELL = 48  # of the lattice: six tables of floats are alive at once
 BYTES_A_PAIR = 48  # six squares of floats
+BYTES_OF_A_PASS = 80e6  # over a table that is summed: partitions in hand, histograms and batches
 BYTES_A_ROW = 1.0  # and sensor: rows, columns and the ones of both as bits and lists
 TRIAL = 3.0  # seconds of CPU time for which a fit is tried, to see how long it takes
 LONGER_AT_ONCE, LONGER_ON_STATES, LONGER_FROM_BLOCKS = 3.0, 4.0, 3.0  # times the trial: half way in logs to the longest
+MANY_ONES, LONGER_FROM_ROWS = 100, 15.0  # ones in a row: with more, wide sources take many rounds on rows
 SECONDS_A_BLOCK = 0.008  # measured with 50 000 rows; half of it goes with the rows
 SECONDS_A_PAIR_AND_ROW = 4e-12
 MOST_TRIALS = 20  # after an install the first ones only compile; each goes some kernels further
@@ -310,7 +313,7 @@ class Forecast:
     sentence: str
 
 
-def forecast(data: PatternCounts, table: TableCheck) -> Forecast:
+def forecast(data: PatternCounts | TableSums, table: TableCheck) -> Forecast:
     """What learning takes, mostly to a factor of three: it is tried for three seconds; beyond, its size says.
 
     Which search a table needs shows only in the search: of two tables of one size, one may take ten times as long.
@@ -323,20 +326,23 @@ def forecast(data: PatternCounts, table: TableCheck) -> Forecast:
     at_once, size = table.n_varying <= AT_ONCE, table.n_varying
     megabytes = BYTES_A_CELL * 2**size / 1e6 if at_once else 0.0
     if not at_once:
-        megabytes = (BYTES_A_PAIR * size**2 + BYTES_A_ROW * table.most_distinct * size) / 1e6
+        rows = BYTES_A_ROW * table.most_distinct * size
+        if isinstance(data, TableSums):
+            rows = min(KEPT_BYTES, table.n_samples * size / 8) + BYTES_OF_A_PASS
+        megabytes = (BYTES_A_PAIR * size**2 + rows) / 1e6
     try:
         seconds, ended = _tried(data)
     except LimitError as error:
         return Forecast("likelihood", 0.0, megabytes, f"method likelihood cannot learn from this table: {error}")
     if not ended:
-        seconds = _longer(table)
+        seconds = _longer(table, float(data.ones().sum()) / data.n_samples)
     how = f"less than {TRIAL:.0f} seconds" if ended else _duration(seconds)
     memory = f" and {megabytes:.0f} MB" if megabytes >= 1 else ""
     way = "all sensors at once" if at_once else "from blocks of sensors"
     return Forecast("likelihood", seconds, megabytes, f"method likelihood, {way}: {how}{memory}")
 
 
-def _tried(data: PatternCounts) -> tuple[float, bool]:
+def _tried(data: PatternCounts | TableSums) -> tuple[float, bool]:
     """How long a fit ran, in seconds of CPU time, and whether it came to its end; again if it had to compile."""
     for _ in range(MOST_TRIALS):
         compiled, begun = n_compiled(), process_time()
@@ -348,7 +354,7 @@ def _tried(data: PatternCounts) -> tuple[float, bool]:
     return process_time() - begun, "interrupted" not in fit.diagnostics
 
 
-def _longer(table: TableCheck) -> float:
+def _longer(table: TableCheck, ones_per_row: float) -> float:
     """How long a fit takes that is not done after the trial."""
     if table.n_varying <= AT_ONCE:
         return TRIAL * LONGER_AT_ONCE
@@ -356,7 +362,7 @@ def _longer(table: TableCheck) -> float:
         return TRIAL * LONGER_ON_STATES
     seconds = table.n_varying * SECONDS_A_BLOCK * (0.5 + table.most_distinct / 1e5)
     seconds += SECONDS_A_PAIR_AND_ROW * table.n_varying**2 * table.most_distinct
-    return max(TRIAL * LONGER_FROM_BLOCKS, seconds)
+    return max(TRIAL * (LONGER_FROM_ROWS if ones_per_row > MANY_ONES else LONGER_FROM_BLOCKS), seconds)
 
 
 def _duration(seconds: float) -> str:
@@ -377,7 +383,7 @@ def _with_noise_alone(fit: Fit, table: Varying) -> Fit:
 
 
 LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together
-CELLS_PER_STATE = 0.3  # of a lattice: with fewer hidden states of all rows than that, lists of them are quicker
+CELLS_PER_STATE = 0.03  # of a lattice: with fewer hidden states of all rows than that, lists of them are quicker
 NOTED = 1e-3  # nats: a smaller rise of the score is none on the way from a good start
 CLOSER_LOOK = 16  # sensors up to which the gain of thousands of sets is a matter of seconds
 CLEAR_NOISE = 1e-3  # a flip rate below which known noise explains too little to start a search from

@@ -264,8 +264,10 @@ class SourceSearch:
             return
         forecast, probability = self.forecast(point, free, candidates)
         for place in np.argsort(-forecast, kind="stable")[:TRIED]:
-            if forecast[place] < bar or not 0 < probability[place] < 1:
+            if forecast[place] < bar:
                 return
+            if not 0 < probability[place] < 1:
+                continue
             sources = np.append(point.sources, candidates[place])
             rate = np.append(point.rate, -np.log1p(-probability[place]))
             start = self.surface.at(sources, rate, point.noise)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import Table
+from bica.data.chunks import Chunk, Table
+from bica.data.readers.arrow import has_arrow
 from bica.data.rows import Rows, places_of
+from bica.data.writers import activity_file, bits_file
 from bica.errors import SettingError
 from bica.invert.groups import changing, groups_of
 from bica.invert.solvers import GroupSolver, Solver
@@ -149,18 +152,44 @@ def decode_table(
     [[[0, 1], [1, 0]]]
     """
     places = places_of(model.sensors, table.sensors)
-    return _decoded_chunks(Decoder(model, solver), table, places, nearest)
+    return _decoded_chunks(Decoder(model, solver), table.chunks(), places, nearest)
 
 
-def _decoded_chunks(decoder: Decoder, table: Table, places: NDArray[np.int64], nearest: bool) -> Iterator[Decoded]:
+def _decoded_chunks(
+    decoder: Decoder, chunks: Iterator[Chunk], places: NDArray[np.int64], nearest: bool
+) -> Iterator[Decoded]:
     everything = all_observed(places.size)
     n_rows = 0
-    for chunk in table.chunks():
+    for chunk in chunks:
         observed = np.broadcast_to(everything, chunk.words.shape) if chunk.observed is None else chunk.observed
         rows = Rows(chunk.words, observed).of_sensors(places)
         yield replace(decoder.decode(rows.words, rows.observed, nearest=nearest), labels=chunk.labels)
         n_rows += len(rows.words)
         report("rows decoded", n_rows, None)
+
+
+def decode_into(
+    model: OrMixture, table: Table, target: Path, *, solver: Solver = "auto", nearest: bool = False
+) -> Iterator[Decoded]:
+    """Decode all rows of a table into a Parquet file, which appears whole once the last chunk is taken.
+
+    Where PyArrow is there, Parquet is read and written as bits, an order of magnitude faster than cell by cell.
+    """
+    names, labels = model.source_names(), table.columns.labels
+    places = places_of(model.sensors, table.sensors)
+    decoder, parts = Decoder(model, solver), None
+    if has_arrow() and not labels and hasattr(table, "partitions"):
+        parts = table.partitions(-1)
+    if parts is None:
+        with activity_file(str(target), names, overwrite=True, labels=labels) as write_cells:
+            for found in _decoded_chunks(decoder, table.chunks(), places, nearest):
+                write_cells(found.activity, found.feasible | nearest, found.labels)
+                yield found
+        return
+    with bits_file(target, names, overwrite=True) as write:
+        for found in _decoded_chunks(decoder, (part.rows() for part in parts), places, nearest):
+            write(found.active, found.feasible | nearest)
+            yield found
 
 
 SHOWN_ROWS = 5  # numbers in a sentence

@@ -6,7 +6,8 @@ from itertools import count
 import numpy as np
 import pytest
 
-from bica.data.writers import csv_bytes
+from bica.data.patterns import PatternCounts
+from bica.data.writers import csv_bytes, table_bytes
 from bica.estimate import likelihood
 from bica.model.or_mixture import OrMixture
 from bica.simulate import random_network
@@ -168,3 +169,26 @@ def test_the_command_for_a_table_of_another_kind_works_as_printed(run, tmp_path,
     shown = " ".join(run("check", path, env={"COLUMNS": "400"}).stdout.split())
     assert f"try `bica fit {path} {command}`" in shown
     assert run("fit", path, *command.split()).exit_code == 0
+
+
+def test_a_large_table_is_checked_by_its_sums(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("bica.data.observations.LARGE", 1000)
+    monkeypatch.setattr("bica.data.observations.PatternCounts.of_chunks", refuse_many(PatternCounts.of_chunks))
+    rows = np.random.default_rng(0).random((120_000, 70)) < 0.02
+    rows[:, 1] |= rows[:, 0]
+    path = tmp_path / "wide.parquet"
+    path.write_bytes(table_bytes(rows, [f"s{i}" for i in range(70)], str(path)))
+    found = json.loads(run("check", path, "--json").stdout)
+    assert found["table"]["n_samples"] == 120_000
+    assert found["forecast"]["megabytes"] < 100 + 120_000 * 70 / 8e6  # the bits, and what a pass takes
+
+
+def refuse_many(of_chunks):
+    """The same function, which fails where all rows would come into memory."""
+
+    def checked(chunks, sensors):
+        found = of_chunks(chunks, sensors)
+        assert found.n_samples < 60_000 or len(sensors) < 65
+        return found
+
+    return checked

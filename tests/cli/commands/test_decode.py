@@ -1,17 +1,25 @@
 """``bica decode``."""
 
 import json
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
-from bica.data.writers import cell_lines, plain_trouble
+from bica.data.writers import cell_lines, plain_trouble, table_bytes
 from bica.errors import OutputError
 from bica.invert.decode import decode
 from bica.kernels.bits import packed
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
+from bica.progress import work_on
+from bica.simulate import random_network
 from tests.cli.conftest import shell, write_model
 
 ROWS = np.array([[1, 1, 0], [0, 0, 1], [1, 0, 0], [0, 0, 0], [1, 0, 1]])
@@ -162,3 +170,100 @@ def test_the_activity_is_drawn(run, tmp_path):
     assert "cat" in picture
     assert run("decode", model, tmp_path / "t.csv", "-o", tmp_path / "b.csv", "--picture", "a.bmp").exit_code == 2
     assert not (tmp_path / "b.csv").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "lines", [("b,a\n0,1\n", "1,1\n"), ('{"a": 1, "b": 0}\n', '{"b": 1, "a": 1}\n')], ids=["csv", "jsonl"]
+)
+def test_a_row_is_decoded_while_the_input_stays_open(lines, tmp_path):
+    OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["a", "b"]).save(tmp_path / "m.json")
+    words = [sys.executable, "-m", "bica", "decode", str(tmp_path / "m.json"), "-", "-o", "-"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ, text=True) as process:
+        process.stdin.write(lines[0])
+        process.stdin.flush()
+        assert process.stdout.readline() == "source1,source2\n"
+        assert process.stdout.readline() == "1,0\n"  # would wait for ever if it were kept back
+        process.stdin.write(lines[1])
+        process.stdin.flush()
+        assert process.stdout.readline() == "0,1\n"
+        process.stdin.close()
+        assert process.wait(20) == 0
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A model, a folder of two Parquet files, one CSV and a folder in it, and all its rows."""
+    model = random_network(6, 5, noise=Noise.flips(0.02), rng=np.random.default_rng(0))
+    model.save(tmp_path / "m.json")
+    rows = model.sample(4000, np.random.default_rng(1))
+    (tmp_path / "in" / "day=2").mkdir(parents=True)
+    names = ["a.parquet", "b.csv", "c.parquet", "day=2/a.parquet"]
+    for name, part in zip(names, np.array_split(rows, 4), strict=True):
+        (tmp_path / "in" / name).write_bytes(table_bytes(part, model.sensors, name))
+    return model, rows, tmp_path
+
+
+def answers(folder):
+    """The activity in all files of a folder, by their names."""
+    files = sorted(folder.rglob("*.parquet"), key=lambda file: str(file.relative_to(folder)))
+    return np.concatenate([np.column_stack(list(pq.read_table(file).to_pydict().values())) for file in files])
+
+
+def test_a_folder_is_decoded_into_a_folder(run, folder):
+    model, rows, place = folder
+    shown = run("decode", place / "m.json", place / "in", "-o", f"{place / 'out'}/")
+    assert shown.exit_code == 0
+    assert "4000 rows decoded" in shown.stderr + shown.stdout
+    names = sorted(str(path.relative_to(place / "out")) for path in (place / "out").rglob("*") if path.is_file())
+    assert names == ["_bica.json", "a.parquet", "b.csv.parquet", "c.parquet", "day=2/a.parquet"]
+    assert (answers(place / "out") == decode(model, packed(rows)).activity).all()
+
+
+def test_what_is_decoded_already_is_kept_and_another_model_refused(run, folder):
+    model, rows, place = folder
+    words = ["decode", place / "m.json", place / "in", "-o", f"{place / 'out'}/", "--json"]
+    assert json.loads(run(*words).stdout)["n_kept"] == 0
+    (place / "out" / "c.parquet").unlink()
+    again = json.loads(run(*words).stdout)
+    assert (again["n_files"], again["n_kept"], again["n_rows"]) == (4, 3, 1000)
+    assert (answers(place / "out") == decode(model, packed(rows)).activity).all()
+    MODEL.save(place / "m.json", overwrite=True)
+    refused = run(*words)
+    assert refused.exit_code != 0
+    assert "answers of another model" in refused.stderr
+    assert "holds other files" in run(*words[:3], "-o", f"{place}/").stderr
+
+
+def test_rows_without_an_answer_are_empty_in_a_folder_and_any_executor_will_do(run, files):
+    place = files[0].parent
+    (place / "in").mkdir()
+    (place / "in" / "t.parquet").write_bytes(table_bytes(ROWS.astype(bool), MODEL.sensors, "t.parquet"))
+    with ThreadPoolExecutor(2) as pool, work_on(pool):
+        assert run("decode", files[0], place / "in", "-o", f"{place / 'out'}/").exit_code == 0
+    assert pq.read_table(place / "out" / "t.parquet").to_pydict() == {
+        "fire": [True, False, None, False, None],
+        "cat": [False, True, None, False, None],
+    }
+
+
+@pytest.mark.slow
+def test_a_killed_command_goes_on_where_it_was(tmp_path):
+    model = random_network(12, 12, noise=Noise.flips(0.02), rng=np.random.default_rng(0))
+    model.save(tmp_path / "m.json")
+    rows = model.sample(40 * 20_000, np.random.default_rng(1))
+    (tmp_path / "in").mkdir()
+    for number, part in enumerate(np.array_split(rows, 40)):
+        (tmp_path / "in" / f"{number:02d}.parquet").write_bytes(table_bytes(part, model.sensors, "t.parquet"))
+    out = tmp_path / "out"
+    words = [sys.executable, "-m", "bica", "decode", str(tmp_path / "m.json"), str(tmp_path / "in"), "-o", f"{out}/"]
+    with subprocess.Popen(words, env=os.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None and not list(out.glob("*.parquet")):
+            time.sleep(0.001)
+        process.kill()
+    before = {file: file.stat().st_mtime_ns for file in out.glob("*.parquet")}
+    assert 0 < len(before) < 40
+    assert subprocess.run(words, env=os.environ, capture_output=True, check=False).returncode == 0
+    assert {file: file.stat().st_mtime_ns for file in before} == before
+    assert (answers(out) == decode(model, packed(rows)).activity).all()
+    assert not list(out.glob(".*"))

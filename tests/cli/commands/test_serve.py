@@ -35,7 +35,7 @@ def test_it_answers_at_the_printed_address_and_ends_with_ctrl_c(served):
         urllib.request.urlopen(address.partition("?")[0], timeout=30)
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 0
-    assert "Traceback" not in process.stderr.read()
+    assert process.stderr.read() == "\nstopping\n"
 
 
 def test_a_file_that_is_not_there(run, tmp_path):

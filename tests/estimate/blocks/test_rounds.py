@@ -125,7 +125,7 @@ class TestFlipRate:
         """Some 40 of 60 sensors are in the five blocks; a guess is to start from, so a third is near enough."""
         truth = network(1, 60, 50, flip_rate)
         task = task_of(drawn(truth, 4000))
-        rate = first_flip_rate(task.table.data, task.learner.links, 1e-7)
+        rate = first_flip_rate(task.learner, 1e-7)
         assert abs(rate - flip_rate) < flip_rate / 3 + 1e-3
 
 
@@ -218,3 +218,12 @@ def test_a_round_after_the_last_changes_no_source():
     assert again.pool.sources.keys() == last.pool.sources.keys()
     for column, estimate in last.pool.sources.items():  # a climb ends within sqrt(0.001) of an error of the top
         assert abs(again.pool.sources[column].rate - estimate.rate) < 0.1 * estimate.error
+
+
+def test_blocks_in_waves_find_the_same_sources_as_all_at_once():
+    truth = network(2)
+    task = task_of(PatternCounts.of(rows_of(truth)))
+    start = Round(Pool({}), Noise.flips(0.02), None)
+    at_once, in_waves = (next_round(task.learner, start, 1, first=True, n_waves=n) for n in (1, 3))
+    assert at_once.pool.sources.keys() == in_waves.pool.sources.keys()
+    assert len(in_waves.pool.sources) >= truth.n_sources - 1

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from bica.data.patterns import PatternCounts
 from bica.estimate.lattice import NoiseShape, Pace
-from bica.estimate.rows.states import CAREFUL, QUICK, RowSurface, StateCells
+from bica.estimate.rows.states import CAREFUL, PROBED, QUICK, RowSurface, StateCells, first_shape, row_task
 from bica.estimate.score import BetaPrior, refit
+from bica.estimate.search import Start
+from bica.estimate.settings import Settings, Varying
 from bica.kernels.rows.states import Limits, StateRows
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -96,3 +98,19 @@ def test_a_thinned_table_has_every_so_many_th_row(weights, every):
     thinned = table.thinned(every)
     assert np.repeat(thinned.rows.patterns, thinned.weights.astype(int)).tolist() == rows[every - 1 :: every].tolist()
     assert thinned.n_samples == rows.size // every
+
+
+def test_a_part_of_the_rows_shows_that_all_have_far_too_many_states():
+    rng = np.random.default_rng(3)
+    truth = OrMixture(rng.random((20, 20)) < 0.2, np.full(20, 0.3), Noise.flips(0.05))
+    data = PatternCounts.of(truth.sample(2000, rng))
+    table, settings = Varying.of(data, (), ()), Settings()
+    assert data.weights.size > PROBED**2  # with fewer, all are looked at
+    sources = (np.int64(1) << np.arange(20)) @ truth.mixing.astype(np.int64)
+    start = Start(sources, -np.log1p(-truth.probability), np.ones(20, dtype=bool), np.array([0.05]))
+    shape = first_shape(table, settings)
+    all_rows = RowSurface(StateCells.of(data), shape, QUICK)
+    all_states = all_rows.at(start.sources, start.rate, start.noise).states.starts[-1]
+    for share, is_possible in ((0.25, False), (1.5, True)):
+        found = row_task(table, settings, start, shape, QUICK, most_states=share * all_states)
+        assert (found is not None) == is_possible

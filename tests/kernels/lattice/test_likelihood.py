@@ -6,9 +6,11 @@ from hypothesis import strategies as st
 
 from bica.kernels.lattice.likelihood import (
     CellGroups,
+    best_additions,
     cells_with_source_on,
     mix_sources,
     noise_derivatives,
+    on_errors,
     read_cells,
     spread_cells,
     with_source_on,
@@ -80,9 +82,30 @@ def test_with_a_source_on_cells_are_as_likely_as_on_the_hidden_lattice(group, ra
     on, expected, values = np.empty(2**m), np.empty(cells.size), np.empty(cells.size)
     with_source_on(hidden, source, on)
     read_cells(np.array(slow_channel.channel(on.tolist(), false_alarm, miss)), gaps, starts, cells, expected)
-    matrices = channel_matrices(np.array(false_alarm), np.array(miss))
-    cells_with_source_on(shown, source, matrices, CellGroups(gaps, starts, cells), np.empty(2**m), values)
+    errors = on_errors(channel_matrices(np.array(false_alarm), np.array(miss)))
+    cells_with_source_on(shown, source, errors, CellGroups(gaps, starts, cells), np.empty(2**m), values)
     np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12)  # sums of at most 16 positive numbers
+
+
+@given(st.integers(1, 5), st.lists(st.floats(0.01, 0.45), min_size=10, max_size=10), st.integers(1, 40), st.data())
+def test_many_candidates_gain_what_each_gains_alone(m, rates, n_cells, data):
+    """Also those that share sums with their neighbours: in ascending order many of them do."""
+    hidden = np.abs(data.draw(numbers(2**m))) + 0.01
+    cells = np.sort(np.array(data.draw(st.lists(st.integers(0, 2**m - 1), min_size=n_cells, max_size=n_cells))))
+    candidates = np.array(data.draw(st.lists(st.integers(1, 2**m - 1), min_size=1, max_size=40)))
+    candidates = np.sort(candidates) if data.draw(st.booleans()) else candidates
+    false_alarm, miss, weights = rates[:m], rates[5 : 5 + m], np.ones(n_cells)
+    shown, on = np.array(slow_channel.channel(hidden.tolist(), false_alarm, miss)), np.empty(2**m)
+    groups_of_one = CellGroups(np.zeros(1, np.int64), np.array([0, n_cells]), cells)
+    gain, probability = np.empty(candidates.size), np.empty(candidates.size)
+    matrices = channel_matrices(np.array(false_alarm), np.array(miss))
+    best_additions(shown, matrices, candidates, groups_of_one, shown[cells], weights, gain, probability)
+    for candidate, at_best, p in zip(candidates, gain, probability, strict=True):
+        with_source_on(hidden, int(candidate), on)
+        ratio = np.array(slow_channel.channel(on.tolist(), false_alarm, miss))[cells] / shown[cells] - 1.0
+        # sums of at most 32 positive numbers, divided by some that are not small
+        np.testing.assert_allclose(at_best, np.log1p(p * ratio).sum(), rtol=1e-9, atol=1e-9)
+        assert (p > 0) == (ratio.sum() > 0) or abs(ratio.sum()) < 1e-9
 
 
 @given(groups(), rates_of_noise, st.integers(0, 3), st.booleans(), st.data())

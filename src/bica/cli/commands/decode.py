@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Container, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -22,10 +22,13 @@ from bica.cli.options import (
 from bica.output import check_outputs
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
     from numpy.typing import NDArray
 
     from bica.cli.screens.decoding import Summary
+    from bica.data.chunks import Table
     from bica.data.columns import Columns
     from bica.data.rows import Rows
     from bica.invert.decode import Decoded
@@ -41,7 +44,11 @@ SOLVERS = ("auto", "table", "search", "program", "zero-error")
 @click.command()
 @click.argument("model")
 @click.argument("table")
-@output_option("Write the activity here: .csv or .parquet, or - for CSV on standard output.", required=True)
+@output_option(
+    "Write the activity here: .csv or .parquet, or - for CSV on standard output; or, in a folder NAME/, one file for "
+    "each file of TABLE.",
+    required=True,
+)
 @click.option(
     "--solver",
     type=click.Choice(SOLVERS),
@@ -78,7 +85,7 @@ def decode(
 
     One line per row, in the order of TABLE, and one column per source: the most probable activity. A row that no set
     of sources can produce is left empty and reported. TABLE may be larger than memory; its columns have the names of
-    the model's sensors, in any order.
+    the model's sensors, in any order. A single dash is standard input; with -o - its rows are answered as they arrive.
     """
     if temporal and (nearest or solver != "auto"):
         raise click.UsageError("--temporal decodes in its own way; leave out --solver and --nearest.")
@@ -87,11 +94,31 @@ def decode(
     if (model, table) == ("-", "-"):
         raise click.UsageError("MODEL and TABLE cannot both come from standard input; put one in a file.")
 
+    how = {"solver": solver, "nearest": nearest, "reading": reading}
+    if not _is_folder(output):
+        _decode_table(model, table, output, how, stay if temporal else False, picture, force=force, as_json=as_json)
+    elif temporal or picture is not None:
+        raise click.UsageError("a folder takes files one by one; leave out --temporal and --picture.")
+    else:
+        _decode_files(model, table, output, how, force=force, as_json=as_json)
+
+
+def _decode_table(
+    model: str,
+    table: str,
+    output: str,
+    how: dict[str, Any],
+    stay: float | Literal[False] | None,  # False: row by row
+    picture: str | None,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Decode one table into one file."""
     check_outputs(force, output, picture, as_json=as_json)
 
     from bica.cli.screens.decoding import Summary
     from bica.data.rows import Rows
-    from bica.data.tables import open_table
     from bica.data.writers import activity_file, check_table_names
     from bica.invert.decode import decode_table
     from bica.model.or_mixture import OrMixture
@@ -106,15 +133,16 @@ def decode(
     summary, drawn = Summary(), []
     try:
         with waiting("decoding"):
-            opened = open_table(table, **reading)
-            if temporal:
-                chunks = _in_time(mixture, Rows.of_table(opened), stay or document.fitted)
+            live = output == "-" and stay is False and picture is None
+            opened = _opened(table, how["reading"], mixture.sensors, live=live)
+            if stay is False:
+                chunks = decode_table(mixture, opened, solver=how["solver"], nearest=how["nearest"])
             else:
-                chunks = decode_table(mixture, opened, solver=solver, nearest=nearest)
+                chunks = _in_time(mixture, Rows.of_table(opened), stay or document.fitted)
             labels = opened.columns.labels
             with activity_file(output, mixture.source_names(), overwrite=force, labels=labels) as write:
                 for found in chunks:
-                    write(found.activity, found.feasible | nearest, found.labels)
+                    write(found.activity, found.feasible | how["nearest"], found.labels)
                     summary.add(found)
                     if picture is not None:
                         drawn.append(found)
@@ -122,7 +150,103 @@ def decode(
         raise KeyboardInterrupt(f"after {summary.n_rows} rows") from None
     if picture is not None:
         _draw(mixture.source_names(), drawn, opened.columns, document.nouns, picture, force)
-    _show(summary, mixture.n_sources, output, document.nouns, nearest=nearest, as_json=as_json)
+    _show(summary, mixture.n_sources, output, document.nouns, nearest=how["nearest"], as_json=as_json)
+
+
+MARK = "_bica.json"  # says what the answers in a folder were made with
+
+
+def _is_folder(output: str) -> bool:
+    from pathlib import Path
+
+    return output != "-" and (output.endswith("/") or Path(output).is_dir())
+
+
+def _decode_files(model: str, table: str, output: str, how: dict[str, Any], *, force: bool, as_json: bool) -> None:
+    """Decode every file of a folder or a pattern into a file of its own; what is there already is kept."""
+    from functools import partial
+    from hashlib import sha256
+    from pathlib import Path
+
+    from bica.cli.screens.decoding import Summary
+    from bica.data.tables import files_of
+    from bica.errors import SettingError
+    from bica.model.files import document_text
+    from bica.model.or_mixture import OrMixture
+    from bica.progress import ALL_CORES, spread, tracked
+
+    files = files_of(Path(table))
+    if not files:
+        raise SettingError(
+            f"{output} is a folder, but {table} has no tables in it; name a folder or a pattern of files"
+        )
+    document = read_model(model)
+    _mark(Path(output), {"model": sha256(document_text(document).encode()).hexdigest(), "how": how}, force=force)
+    pairs = [(file, Path(output) / (name if name.suffix == ".parquet" else f"{name}.parquet")) for file, name in files]
+    todo = [pair for pair in pairs if force or not _is_done(*pair)]
+    mixture, summary = OrMixture.of_document(document), Summary()
+    task = partial(_decode_file, mixture, how)
+    try:
+        with waiting("decoding"):
+            for done in tracked(spread(task, todo, ALL_CORES), "files decoded", len(todo)):
+                summary.join(done)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"after {summary.n_rows} rows; the same command goes on from there") from None
+    n_kept = len(pairs) - len(todo)
+    if as_json:
+        files_told = {"n_files": len(pairs), "n_kept": n_kept}
+        print_json(summary.as_dict() | files_told | {"n_sources": mixture.n_sources, "activity": output})
+        return
+    _show(summary, mixture.n_sources, output, document.nouns, nearest=how["nearest"], as_json=False)
+    if n_kept:
+        screen_for(output).print(f"{n_kept} of {len(pairs)} files were there already")
+
+
+def _decode_file(mixture: OrMixture, how: dict[str, Any], pair: tuple[Path, Path]) -> Summary:
+    """One file into another, which appears whole; in any process."""
+    from bica.cli.screens.decoding import Summary
+    from bica.data.tables import open_table
+    from bica.invert.decode import decode_into
+
+    source, target = pair
+    target.parent.mkdir(parents=True, exist_ok=True)
+    summary = Summary()
+    table = open_table(source, **how["reading"])
+    for found in decode_into(mixture, table, target, solver=how["solver"], nearest=how["nearest"]):
+        summary.add(found)
+    return summary
+
+
+def _is_done(source: Path, target: Path) -> bool:
+    return target.exists() and target.stat().st_mtime >= source.stat().st_mtime
+
+
+def _mark(folder: Path, content: dict[str, Any], *, force: bool) -> None:
+    """Note in a new folder what its answers are made with; refuse one with other answers, or other files."""
+    import json
+
+    from bica.errors import OutputError
+    from bica.output import write_whole
+
+    text = json.dumps(content, sort_keys=True, default=str)
+    mark = folder / MARK
+    folder.mkdir(parents=True, exist_ok=True)
+    told = mark.read_text() if mark.exists() else None
+    if told is None and any(folder.iterdir()) and not force:
+        raise OutputError(f"{folder} holds other files; choose an empty folder, or --force")
+    if told not in (None, text) and not force:
+        raise OutputError(f"{folder} holds the answers of another model or other settings; choose another, or --force")
+    for draft in folder.rglob(".bica-*"):  # of a command that was killed
+        draft.unlink(missing_ok=True)
+    write_whole(mark, text, overwrite=True)
+
+
+def _opened(path: str, reading: dict[str, Any], sensors: tuple[str, ...], *, live: bool) -> Table:
+    """The table; where answers can go out at once (``live``), standard input as it arrives."""
+    from bica.data.tables import open_stream, open_table
+
+    stream = open_stream(sensors, **reading) if live and path == "-" and "sensors" not in reading else None
+    return open_table(path, **reading) if stream is None else stream
 
 
 def _draw(

@@ -134,7 +134,7 @@ def method_names(_: click.Context, __: click.Parameter, incomplete: str) -> list
 )
 @click.option(
     "--engine",
-    type=click.Choice(["dask"]),
+    type=click.Choice(["dask", "spark"]),
     help="Leave the rows on a cluster: TABLE is a folder or a pattern of Parquet files that all its workers see.",
 )
 @click.option("--temporal", is_flag=True, help="Rows are consecutive slots; learn from their order, too.")

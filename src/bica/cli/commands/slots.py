@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -22,6 +22,7 @@ from bica.output import check_target
 
 if TYPE_CHECKING:
     from bica.cli.screens.slots import SlotsSummary
+    from bica.data.observations import TableSums
     from bica.data.slots.store import EventStore
     from bica.data.slots.tables import SlotPlan
     from bica.diagnose.table import Hint
@@ -176,12 +177,14 @@ def check(table: str, with_fit: bool, as_json: bool, reading: dict[str, Any]) ->
     from bica.diagnose.verdicts import Diagnosis
     from bica.estimate.likelihood import forecast
     from bica.methods import method_named
-    from bica.pipeline import learn, order_of
+    from bica.pipeline import learn, order_of, read
 
     with waiting("checking the table"):
-        counts = PatternCounts.of(table, **reading)
+        counts = cast("PatternCounts | TableSums", read(table, **reading))  # not asked for in order
         order = order_of(table, **reading)
-        diagnosis, signs = Diagnosis.of(counts, trend=order.trend), hints(counts)
+        diagnosis = Diagnosis.of(counts, trend=order.trend)
+        some = counts if isinstance(counts, PatternCounts) else counts.sample(ENOUGH_ROWS, np.random.default_rng(0))
+        signs = hints(some)
     with waiting("trying a fit, to see how long it takes"):
         ahead = forecast(counts, diagnosis.table)
     if with_fit:
@@ -202,6 +205,7 @@ def check(table: str, with_fit: bool, as_json: bool, reading: dict[str, Any]) ->
     show_findings(screen_for(), [*diagnosis.findings(), *in_order, ahead.sentence])
 
 
+ENOUGH_ROWS = 50_000  # of a large table, to see whether it is of another kind
 OTHER_KIND = "another kind: ORs of independent sources hardly ever make such a table"
 
 

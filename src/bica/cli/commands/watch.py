@@ -6,7 +6,7 @@ import csv
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Cells = list[int | None]
 CELLS: dict[str, int | None] = {"0": 0, "1": 1, "": None, "false": 0, "true": 1, "null": None, "nan": None}
 MOST_CHARACTERS = 1 << 20  # of a line
+MOST_ROWS = 256  # that are answered together; whatever more has come waits
 
 
 @click.command()
@@ -57,13 +58,14 @@ def watch(model: str, rows: str, false_alarms: float, every: int | None, all_row
     names = [harmless(name) for name in fit.model.source_names()]
     printed = _as_json if as_json else _as_sentence
     try:
-        for number, cells in _rows(rows, fit.model.sensors):
-            if isinstance(cells, str):
-                note(f"line {number} is passed over: {cells}")
-                continue
-            seen = watcher.see(cells)
-            if all_rows or seen.is_news:
-                click.echo(printed(seen, names))
+        for arrived in _rows(rows, fit.model.sensors):
+            for number, cells in arrived:
+                if isinstance(cells, str):
+                    note(f"line {number} is passed over: {cells}")
+            sights = watcher.see_many([cells for _, cells in arrived if not isinstance(cells, str)])
+            lines = [printed(seen, names) for seen in sights if all_rows or seen.is_news]
+            if lines:
+                click.echo("\n".join(lines))
                 sys.stdout.flush()
     except KeyboardInterrupt:
         pass  # the usual way to end watching
@@ -103,33 +105,43 @@ def _as_json(seen: Sight, names: Sequence[str]) -> str:
     return json.dumps(content, ensure_ascii=False, allow_nan=False)
 
 
-def _rows(path: str, sensors: tuple[str, ...]) -> Iterator[tuple[int, Cells | str]]:
-    """The number of every line with its cells, or with what is wrong with it."""
+Arrived = list[tuple[int, Cells | str]]  # the number of each line with its cells, or with what is wrong with it
+
+
+def _rows(path: str, sensors: tuple[str, ...]) -> Iterator[Arrived]:
+    """The lines that have arrived since the last time."""
     from bica.errors import DataError
 
     if path == "-":
-        sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
-        yield from _parsed(sys.stdin, "standard input", sensors)
+        yield from _parsed(sys.stdin.buffer, "standard input", sensors)
         return
     try:
-        with open(path, encoding="utf-8", errors="replace", newline="") as file:
+        with open(path, "rb") as file:
             yield from _parsed(file, path, sensors)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
-def _parsed(file: TextIO, name: str, sensors: tuple[str, ...]) -> Iterator[tuple[int, Cells | str]]:
+def _parsed(file: BinaryIO, name: str, sensors: tuple[str, ...]) -> Iterator[Arrived]:
+    from bica.data.readers.text import arriving_lines
+
     places: list[int] | None = None
-    for number, line in enumerate(iter(lambda: file.readline(MOST_CHARACTERS), ""), 1):
-        text = line.strip().removeprefix("\ufeff")
-        if not text:
-            continue
-        if text.startswith("{"):
-            yield number, _from_json(text, sensors)
-        elif places is None:
-            places = _header(text, name, sensors)
-        else:
-            yield number, _from_csv(text, places)
+    number = 0
+    for lines in arriving_lines(file, MOST_CHARACTERS):
+        arrived: Arrived = []
+        for line in lines:
+            number += 1
+            text = line.strip().removeprefix("\ufeff")
+            if text.startswith("{"):
+                arrived.append((number, _from_json(text, sensors)))
+            elif text and places is None:
+                places = _header(text, name, sensors)
+            elif text and places is not None:
+                arrived.append((number, _from_csv(text, places)))
+            if len(arrived) == MOST_ROWS:
+                yield arrived
+                arrived = []
+        yield arrived
 
 
 def _header(text: str, name: str, sensors: tuple[str, ...]) -> list[int]:

@@ -42,6 +42,15 @@ class Summary:
         self.largest_gap = max(self.largest_gap, float(found.gap[~found.proven].max(initial=0.0)))
         self.n_rows += len(found.cost)
 
+    def join(self, other: Summary) -> None:
+        """Count what was counted elsewhere, in the rows that follow."""
+        room = LISTED_ROWS - len(self.infeasible)
+        self.infeasible += [(self.n_rows + row, n_wrong) for row, n_wrong in other.infeasible[:room]]
+        self.n_rows += other.n_rows
+        self.n_infeasible += other.n_infeasible
+        self.n_unproven += other.n_unproven
+        self.largest_gap = max(self.largest_gap, other.largest_gap)
+
     def as_dict(self) -> dict[str, Any]:
         """The summary as plain values."""
         return {

@@ -21,7 +21,7 @@ from bica.data.readers.frames import check_lazy_types, looks_of_frame, texts_of
 from bica.errors import DataError
 from bica.kernels.bits import Words
 
-CELLS_A_BATCH = 1 << 22  # PyArrow takes some fifty bytes per cell while it reads
+CELLS_A_BATCH = 1 << 20  # PyArrow takes some ten bytes per cell while it reads
 FEWEST_ROWS, MOST_ROWS = 1 << 11, 1 << 14  # of a batch: a call per column costs as much as some thousand cells
 
 
@@ -139,6 +139,8 @@ def partitions_of_parquet(path: Path, columns: Columns) -> Iterator[Partition]:
             yield from _partitions(batches, columns)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
+    finally:
+        pa.default_memory_pool().release_unused()  # what it keeps for the next file would add to what learning takes
 
 
 def _partitions(batches: Iterator[Any], columns: Columns) -> Iterator[Partition]:

@@ -393,10 +393,9 @@ class LinesTable:
         for rows in self.lines.query(sql, rows_a_chunk(self.columns.n_columns)):
             lines = [line for (line,) in rows]
             try:
-                chunk = self._chunk(lines, first_row)
+                yield self.parsed(lines, first_row)
             except RowError as error:
                 raise DataError(error.at(f"line {self._line_of(error.row)}")) from None
-            yield replace(chunk, labels=self._labels(lines))
             first_row += len(rows)
 
     def distinct(self) -> Iterator[Chunk]:
@@ -416,6 +415,10 @@ class LinesTable:
                     pass  # meets the same trouble, and knows the number of the line
                 raise
             yield replace(chunk, weights=np.array(counts, np.float64))
+
+    def parsed(self, lines: list[str], first_row: int) -> Chunk:
+        """These lines as rows, with their labels; a ``RowError`` says which row is wrong."""
+        return replace(self._chunk(lines, first_row), labels=self._labels(lines))
 
     def _chunk(self, lines: list[str], first_row: int) -> Chunk:
         columns = self.columns

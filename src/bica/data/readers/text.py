@@ -8,20 +8,20 @@ its keys; a key that a line lacks is a missing cell.
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from math import isnan, nan
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import AS_TEXT, strange_value
-from bica.data.columns import SAMPLE, ColumnLook, looks_of, numbered
-from bica.data.readers.engine import TextLines
+from bica.data.chunks import AS_TEXT, Chunk, strange_value
+from bica.data.columns import SAMPLE, ColumnLook, Columns, Options, looks_of, numbered
+from bica.data.readers.engine import LONGEST_LINE, LinesTable, TextLines
 from bica.errors import DataError, RowError
 from bica.text import brief, counted
 
@@ -287,3 +287,93 @@ def looks_of_keys(lines: TextLines, keys: Sequence[str]) -> list[ColumnLook]:
         except RowError:
             break  # which is reported with the number of its line, once it is read
     return looks_of([(key, [row.get(key, "") for row in first]) for key in keys])
+
+
+AT_A_TIME = 1 << 16  # bytes that are taken from a stream
+HERE = Path("standard input")  # what errors call it
+
+
+def arriving_lines(stream: BinaryIO, longest: int = LONGEST_LINE) -> Iterator[list[str]]:
+    r"""The lines of a stream that stays open: all that are whole by now, as soon as there is one.
+
+    >>> import io
+    >>> list(arriving_lines(io.BufferedReader(io.BytesIO(b"a,b\r\n0,1\n1"))))
+    [['a,b', '0,1'], ['1']]
+    """
+    rest = b""
+    while piece := stream.read1(AT_A_TIME):  # type: ignore[attr-defined]
+        *whole, rest = (rest + piece).split(b"\n")
+        if len(rest) > longest:
+            whole, rest = [*whole, rest], b""
+        if whole:
+            yield [_text(line) for line in whole]
+    if rest:
+        yield [_text(rest)]
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace").removesuffix("\r")
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivingTable:
+    """Rows as they arrive on a stream that stays open: a chunk is what has come since the last one."""
+
+    reader: LinesTable  # what a line means
+    batches: Iterator[list[str]]
+    n_header_lines: int
+
+    @property
+    def columns(self) -> Columns:
+        """What the columns are."""
+        return self.reader.columns
+
+    @property
+    def sensors(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.columns.sensors
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Every row, in order; this can be asked for once."""
+        number = self.n_header_lines
+        for lines in self.batches:
+            places = [i for i, line in enumerate(lines) if line.strip(" ")]
+            try:
+                if places:
+                    yield self.reader.parsed([lines[i] for i in places], 0)
+            except RowError as error:
+                raise DataError(error.at(f"line {number + places[error.row] + 1} of standard input")) from None
+            number += len(lines)
+
+    def distinct(self) -> Iterator[Chunk]:
+        """The same rows for counting only."""
+        return self.chunks()
+
+
+def arriving_table(stream: BinaryIO, options: Options, known: Sequence[str]) -> ArrivingTable:
+    """CSV or JSON lines as a table, once a header and a row have come.
+
+    Objects may have the ``known`` keys, and those of the first ones.
+    """
+    batches, first = arriving_lines(stream), list[str]()
+    for lines in batches:
+        first += lines
+        full = [line for line in first if line.strip()]
+        if len(full) > 1 or (full and (full[0].lstrip().startswith("{") or _is_data(full[0].split(",")))):
+            break
+    first[:1] = [line.removeprefix("\ufeff") for line in first[:1]]
+    if next((line for line in first if line.strip()), "").lstrip().startswith("{"):
+        keys = tuple(dict.fromkeys([*known, *(key for line in first if line.strip() for key in _keys(line))]))
+        reader = LinesTable(TextLines(HERE), JsonParser({key: i for i, key in enumerate(keys)}), options.columns(keys))
+        return ArrivingTable(reader, chain([first], batches), 0)
+    layout = layout_of(first, HERE)
+    columns = options.columns(layout.names, "a stream", layout.looks)
+    reader = LinesTable(TextLines(HERE), CsvParser(layout.names, layout.delimiter), columns)
+    return ArrivingTable(reader, chain([first[layout.n_header_lines :]], batches), layout.n_header_lines)
+
+
+def _keys(line: str) -> list[str]:
+    """The keys of an object; what is wrong with the line is reported once it is read."""
+    with suppress(RowError):
+        return [key for key, _ in _pairs(line, 0)]
+    return []

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bica.data.patterns import PatternCounts
+from bica.data.observations import Observations, TableSums
 from bica.errors import LimitError, SettingError
 from bica.estimate.blocks.learner import BlockLearner, Column, Estimate, Links, Plan, Pool
 from bica.estimate.blocks.rounds import FlipRate, Round, first_flip_rate, learn_blocks
 from bica.estimate.lattice import LATTICE_SENSORS, lowest_rate
 from bica.estimate.noise import PER_SENSOR, TWO_RATES
+from bica.estimate.rows.passes import over_all_rows
 from bica.estimate.rows.pool import RowPool, RowTable, as_lists
 from bica.estimate.rows.rounds import RowFit, RowSettings, row_rounds
 from bica.estimate.score import cost_by_size
@@ -31,11 +32,19 @@ def wide_sources(learner: BlockLearner, now: Round, rng: np.random.Generator, n_
         return any(together <= set(column) for together in learner.forbidden)
 
     settings = RowSettings(forbidden=forbidden if learner.forbidden else None, n_jobs=n_jobs)
-    rows = learner.data.rows_to_learn_from(rng)
+    start, sample = row_pool(learner, now.pool), learner.data.rows_to_learn_from(rng)
+    rows: Observations = sample  # that the numbers come from
     try:
-        found = row_rounds(RowTable.of(rows), row_pool(learner, now.pool), noise, rng, settings)
+        found = row_rounds(RowTable.of(sample), start, noise, rng, settings)
     except KeyboardInterrupt:  # before there was anything
         return replace(now, settled=False, interrupted=True)
+    if isinstance(learner.data, TableSums) and sample.n_samples < learner.data.n_samples and not found.interrupted:
+        try:
+            known = now.noise if now.flip_rate is None else None
+            found = over_all_rows(learner.data, sample, found, start, known, rng, settings)
+            rows = learner.data
+        except KeyboardInterrupt:  # what the sample says is still true
+            found = replace(found, interrupted=True)
     return Round(_pool_of(found), *_noise_of(found, now, rows), settled=found.converged, interrupted=found.interrupted)
 
 
@@ -57,7 +66,7 @@ def _pool_of(found: RowFit) -> Pool:
     return Pool({column: Estimate(rate, error) for column, rate, error in sorted(numbers)})
 
 
-def _noise_of(found: RowFit, now: Round, rows: PatternCounts) -> tuple[Noise, FlipRate | None]:
+def _noise_of(found: RowFit, now: Round, rows: Observations) -> tuple[Noise, FlipRate | None]:
     """The noise with the flip rate of the covered cells; its error is that of a share of all cells."""
     if now.flip_rate is None:
         return now.noise, None
@@ -129,7 +138,7 @@ class WideTask:
         if flip_rate is not None:
             return Round(Pool({}), Noise.flips(flip_rate), FlipRate(flip_rate, np.inf, lowest))
         try:
-            guess = first_flip_rate(self.table.data, self.learner.links, lowest)
+            guess = first_flip_rate(self.learner, lowest)
         except KeyboardInterrupt:
             return Round(Pool({}), Noise.flips(lowest), FlipRate(lowest, np.inf, lowest), interrupted=True)
         return Round(Pool({}), Noise.flips(guess), FlipRate(guess, np.inf, lowest))

@@ -92,7 +92,10 @@ COMPANY = 7  # sensors up to which a block around a pair is filled with other ne
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Some sensors, the anchor first: every source that reaches all of the anchor lies inside the block."""
+    """Some sensors, the anchor first: every source that reaches all of the anchor lies inside the block.
+
+    Without an anchor, the block is about all parts of sources that lie inside it.
+    """
 
     sensors: NDArray[np.int64]
     n_anchor: int
@@ -325,7 +328,7 @@ class BlockLearner:
         """
         place = {sensor: bit for bit, sensor in enumerate(block.sensors.tolist())}
         sets = np.arange(1 << block.sensors.size)
-        allowed, anchored = sets > 0, np.ones(sets.size, dtype=bool)
+        allowed, anchored = sets > 0, sets > 0
         for sensor, bit in place.items():
             near = 1 << bit | sum(1 << place[other] for other in self.near[sensor] if other in place)
             fits = (sets >> bit & 1 == 0) | (sets & ~near == 0)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.observations import Observations
 from bica.estimate.blocks.learner import (
     LARGEST,
     WHOLE,
@@ -24,25 +23,33 @@ from bica.estimate.blocks.learner import (
     Plan,
     Pool,
 )
-from bica.estimate.lattice import HIGHEST, Cells, NoiseShape, Surface
-from bica.estimate.score import Scale, cost_by_size
-from bica.estimate.search import BY_SLOPE, SearchTask, SourceSearch, Start
-from bica.estimate.whole import FIRST_FLIP_RATE, standard_errors
+from bica.estimate.lattice import HIGHEST
+from bica.estimate.whole import FIRST_FLIP_RATE
 from bica.model.noise import Noise
 from bica.progress import in_threads, tracked
 
 N_BLOCKS = 4  # that suggest a first flip rate
 SENSORS = 8  # in such a block; fewer reveal little about the noise
+LEAST_PILOT_RATE = 0.002  # at which these blocks are learned: with less, every odd row becomes a source
+FALL = 0.25  # of the rate before: farther down, a step is no longer to be trusted
+NEAR = 0.05  # share of a rate to start from by which it may still move
 
 
-def first_flip_rate(data: Observations, links: Links, lowest: float) -> float:
-    """The median of the flip rates of a few blocks, weighted by their precision."""
-    blocks = pilot_blocks(links)
-    data.fetch(blocks)
-    guesses = np.array([_guess(data, sensors, lowest) for sensors in tracked(blocks, "noise", len(blocks))])
-    order = np.argsort(guesses[:, 0])
-    share = np.cumsum(guesses[order, 1])
-    return float(guesses[order[np.searchsorted(share, 0.5 * share[-1])], 0])
+def first_flip_rate(learner: BlockLearner, lowest: float) -> float:
+    """The flip rate at which a few blocks settle, coming from a high one at which noise explains every row."""
+    blocks = [Block(sensors, 0) for sensors in pilot_blocks(learner.links)]
+    learner.data.fetch([block.sensors for block in blocks])
+    n_sensors, pool, now = sum(block.sensors.size for block in blocks), Pool({}), FlipRate(FIRST_FLIP_RATE, 0.0, lowest)
+    for _ in tracked(range(MOST_ROUNDS), "noise", MOST_ROUNDS):
+        before = replace(now, rate=max(now.rate, LEAST_PILOT_RATE))
+        learned = [learner.learn(block, Noise.flips(before.rate), pool) for block in blocks]
+        pool = Pool({column: estimate for one in learned for column, estimate in one.sources.items()})
+        now = shifted(before, learned, n_sensors)
+        if before.rate > LEAST_PILOT_RATE:
+            now = replace(now, rate=max(now.rate, FALL * before.rate))
+        if abs(now.rate - before.rate) <= NEAR * before.rate or now.rate < before.rate == LEAST_PILOT_RATE:
+            break
+    return now.rate
 
 
 def pilot_blocks(links: Links) -> list[NDArray[np.int64]]:
@@ -68,20 +75,8 @@ def pilot_blocks(links: Links) -> list[NDArray[np.int64]]:
     return blocks or [np.array(block, np.int64)]
 
 
-def _guess(data: Observations, sensors: NDArray[np.int64], lowest: float) -> tuple[float, float]:
-    """The flip rate of one block, and its precision: the inverse of its variance."""
-    shape = NoiseShape.shared_flips(sensors.size, lowest)
-    surface = Surface(Cells.of(data.counts_of(sensors)), shape)
-    no_sets, nothing = np.empty(0, np.int64), np.empty(0)
-    start = Start(no_sets, nothing, nothing.astype(bool), np.array([FIRST_FLIP_RATE]))
-    cost = cost_by_size(data.n_sensors, data.n_samples, sensors.size)
-    fit = SourceSearch(SearchTask(Scale(surface, cost), BY_SLOPE, no_sets, exact=True), start).run().fit
-    flip_rate, error = float(fit.point.noise[0]), float(standard_errors(surface, fit).noise[0])
-    smallest = 1.0 / data.n_samples  # a flip rate at its lowest has an error of 0
-    return flip_rate, 1.0 / max(error if np.isfinite(error) else 1.0, smallest) ** 2
-
-
 MOST_ROUNDS = 10
+WAVES = 4  # of blocks in a first round that only leads to a search over all sensors
 LEAST_FIRST_FLIP_RATE = 0.01  # below it, every odd row would get a source of its own; later rounds may go lower
 SETTLED = 0.1  # standard errors by which a settled flip rate may still move
 NOTICED = 2.0  # standard deviations of one sensor's share of flips: a larger move may call for other sources
@@ -119,29 +114,30 @@ def learn_blocks(learner: BlockLearner, start: Round, n_jobs: int, *, to_the_end
     for _ in range(MOST_ROUNDS):
         try:
             first = not now.pool.sources
-            now = next_round(learner, now, n_jobs, first=first)
+            now = next_round(learner, now, n_jobs, first=first, n_waves=1 if to_the_end or not first else WAVES)
         except KeyboardInterrupt:
             return replace(now, settled=False, interrupted=True)
-        if now.settled or not (to_the_end or first or now.unanimous):
+        if now.settled or not (to_the_end or now.unanimous):
             break
     return now
 
 
-def next_round(learner: BlockLearner, now: Round, n_jobs: int, *, first: bool) -> Round:
+def next_round(learner: BlockLearner, now: Round, n_jobs: int, *, first: bool, n_waves: int = 1) -> Round:
     """A new pool, elected by all blocks that were learned from the present one, and the flip rate moved.
 
-    The sensors of every source found before are linked, so that the blocks of this round contain them.
+    The sensors of every source found before are linked, so that the blocks of this round contain them. With several
+    waves of blocks, those of later waves begin with what earlier ones elected, which is quicker than from nothing.
     """
     learner = learner.linked(now.pool)
     plan = Plan.of(learner.links)
     noise = now.noise.at_least(LEAST_FIRST_FLIP_RATE) if first else now.noise
     blocks = [*plan.blocks, *(() if first else lone_blocks(plan.crowded, now.pool))]
     learner.data.fetch([block.sensors for block in blocks])
-    learn = partial(learner.learn, noise=noise, start=now.pool, search=not now.steady)
-    learned = list(tracked(in_threads(learn, blocks, n_jobs), "blocks", len(blocks)))
+    learn = partial(learner.learn, noise=noise, search=not now.steady)
+    learned = list(tracked(_in_waves(learn, blocks, now.pool, n_waves, n_jobs), "blocks", len(blocks)))
     pool = Pool(dict(sorted(({**elected(learned).sources, **undecided(now.pool, blocks)}).items())))
     if first and pool.sources:
-        return replace(now, pool=pool)
+        return replace(now, pool=pool, unanimous=unanimous(learned))
     flip_rate = None if now.flip_rate is None else shifted(now.flip_rate, learned, len(learner.links.neighbours))
     settled = pool.sources.keys() == now.pool.sources.keys()
     agreed, steady = unanimous(learned), settled and all(one.settled for one in learned)
@@ -151,6 +147,18 @@ def next_round(learner: BlockLearner, now: Round, n_jobs: int, *, first: bool) -
         steady &= moved <= NOTICED * math.sqrt(now.flip_rate.rate / learner.data.n_samples)
         return Round(pool, Noise.flips(flip_rate.rate), flip_rate, settled, agreed, steady)
     return Round(pool, now.noise, None, settled, agreed, steady)
+
+
+def _in_waves(
+    learn: Callable[..., LearnedBlock], blocks: Sequence[Block], pool: Pool, n_waves: int, n_jobs: int
+) -> Iterator[LearnedBlock]:
+    """The blocks as they are learned, every so many-th of them in one wave."""
+    learned: list[LearnedBlock] = []
+    for wave in range(n_waves):
+        for one in in_threads(partial(learn, start=pool), blocks[wave::n_waves], n_jobs):
+            learned.append(one)
+            yield one
+        pool = elected(learned)
 
 
 def lone_blocks(sensors: Iterable[int], pool: Pool) -> list[Block]:

@@ -54,8 +54,8 @@ def soft_refit(state: Explained, n_burnt: int, n_used: int, rng: np.random.Gener
     early: Lists | None = None
     for step in tracked(range(n_burnt + n_used), "sweeps", n_burnt + n_used):
         sources = state.sources()
-        swept = _sweep(state, sources, np.uint64(rng.integers(2**63)))
-        expected, flip_rate = _with_silent_lone(state, sources, swept)
+        swept = sweep(state, sources, np.uint64(rng.integers(2**63)))
+        expected, flip_rate = with_silent_lone(state, sources, swept)
         shares = (expected + HALF) / (state.table.n_samples + 1)
         activity = Activity(swept.active, np.zeros(swept.active.items.size), state.activity.gain)
         pool = state.pool.with_probability(shares)
@@ -66,13 +66,14 @@ def soft_refit(state: Explained, n_burnt: int, n_used: int, rng: np.random.Gener
             n_on += expected / n_used
             flip_rates.append(flip_rate)
     assert early is not None
-    differing = _differing(early, state.activity.active, state.table.cells.weights, state.pool.size)
+    differing = differing_rows(early, state.activity.active, state.table.cells.weights, state.pool.size)
     pool = state.pool.with_probability((n_on + HALF) / (state.table.n_samples + 1))
     state = replace(state, pool=pool, cell_weights=state.cell_weights.with_flip_rate(float(np.mean(flip_rates))))
-    return SoftRefit(state, n_on, _errors(pool.probability, differing / 2, state.table.n_samples))
+    return SoftRefit(state, n_on, hidden_errors(pool.probability, differing / 2, state.table.n_samples))
 
 
-def _sweep(state: Explained, sources: Sources, seed: np.uint64) -> Sweep:
+def sweep(state: Explained, sources: Sources, seed: np.uint64) -> Sweep:
+    """Every row's activity drawn again, source by source, given the others."""
     cells, before, hopeless = state.table.cells, state.activity.active, state.cell_weights.hopeless - FURTHER
 
     def task(rows: NDArray[np.int64]) -> Sweep:
@@ -83,7 +84,7 @@ def _sweep(state: Explained, sources: Sources, seed: np.uint64) -> Sweep:
     return Sweep(joined([part.active for part in parts]), *sums)
 
 
-def _with_silent_lone(state: Explained, sources: Sources, swept: Sweep) -> tuple[Numbers, float]:
+def with_silent_lone(state: Explained, sources: Sources, swept: Sweep) -> tuple[Numbers, float]:
     """Expected activations and flip rate, including lone sources that were on while their sensor showed 0.
 
     A sweep considers only sources with a sensor that shows 1. For wider sources the rest is negligible; for a lone
@@ -100,7 +101,7 @@ def _with_silent_lone(state: Explained, sources: Sources, swept: Sweep) -> tuple
     return expected, float(wrong / max(observed.sum(), 1.0))
 
 
-def _differing(left: Lists, right: Lists, weights: Numbers, n_sources: int) -> Numbers:
+def differing_rows(left: Lists, right: Lists, weights: Numbers, n_sources: int) -> Numbers:
     """The weight of the rows in which exactly one of the two activities has the source on."""
 
     def keys(lists: Lists) -> NDArray[np.int64]:
@@ -110,7 +111,7 @@ def _differing(left: Lists, right: Lists, weights: Numbers, n_sources: int) -> N
     return np.bincount(either % n_sources, weights=weights[either // n_sources], minlength=n_sources).astype(float)
 
 
-def _errors(probability: Numbers, hidden: Numbers, n_samples: float) -> Numbers:
+def hidden_errors(probability: Numbers, hidden: Numbers, n_samples: float) -> Numbers:
     """Standard errors, from the information of known activity minus what is lost as it is hidden (Louis' formula).
 
     ``hidden`` is the variance of each number of activations given the rows: half the squared difference of two draws.

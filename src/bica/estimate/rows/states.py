@@ -187,6 +187,7 @@ FIRST_ROWS, FIRST_WORK = 4, 0.3  # every so many-th of the rows, and the share o
 NOISE_WORK = 5e9  # five to ten seconds for every other kind of noise
 BETTER = 1e-3  # nats: lists leave states out, so a smaller rise of the score means nothing
 MOST_CUT = 0.05  # share of the rows with too many states: without more of them a search would go astray
+PROBED, FAR_TOO_MANY = 32, 2.0  # every so many-th row is tried first; times the limit, lest these few mislead
 LEAST_FLIPS = 1e-4  # a flip rate to begin with: rows that no present source explains cost too many states with less
 
 
@@ -249,6 +250,16 @@ def first_shape(table: Varying, settings: Settings) -> NoiseShape:
     return NoiseShape.shared_flips(n_sensors, lowest)
 
 
+def _are_too_many(cells: StateCells, start: Start, shape: NoiseShape, limits: Limits, most_states: float) -> bool:
+    """Whether a part of the rows shows already that all of them have far too many states."""
+    if cells.weights.size < PROBED**2:
+        return False
+    few = cells.without(np.arange(cells.weights.size) % PROBED != 0)
+    most = int(FAR_TOO_MANY * min(most_states, limits.most_in_all) / PROBED)
+    states = RowSurface(few, shape, limits._replace(most_in_all=most)).at(start.sources, start.rate, start.noise).states
+    return bool(states.starts[-1] > most)
+
+
 def row_task(
     table: Varying,
     settings: Settings,
@@ -260,6 +271,8 @@ def row_task(
 ) -> WholeTask | None:
     """A task on all rows but a few that have too many states; None if they are not few, or all have too many."""
     every = StateCells.of(table.data.counts())
+    if _are_too_many(every, start, shape, limits, most_states):
+        return None
     states = RowSurface(every, shape, limits).at(start.sources, start.rate, start.noise).states
     cells = every.without(states.cut)
     if not states.chance.all() or cells.n_samples < (1 - MOST_CUT) * every.n_samples:

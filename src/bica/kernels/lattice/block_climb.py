@@ -160,6 +160,22 @@ def cell_probabilities(
 
 
 @compiled
+def weighted_sum(values: Vector, weights: Vector) -> float:
+    """The inner product of two vectors."""
+    one, two, three, four, k = 0.0, 0.0, 0.0, 0.0, 0  # four sums, which need not wait for each other
+    while k + 4 <= values.size:
+        one += values[k] * weights[k]
+        two += values[k + 1] * weights[k + 1]
+        three += values[k + 2] * weights[k + 2]
+        four += values[k + 3] * weights[k + 3]
+        k += 4
+    while k < values.size:
+        one += values[k] * weights[k]
+        k += 1
+    return one + two + three + four
+
+
+@compiled
 def weighted_products(derivatives: Matrix, weights: Vector) -> Matrix:
     """The information matrix: weighted inner products of the rows of ``derivatives``."""
     n, size = derivatives.shape
@@ -169,19 +185,7 @@ def weighted_products(derivatives: Matrix, weights: Vector) -> Matrix:
         for k in range(size):
             scaled[k] = weights[k] * derivatives[a, k]
         for b in range(a + 1):
-            one, two, three, four = 0.0, 0.0, 0.0, 0.0  # four sums, which need not wait for each other
-            other = derivatives[b]
-            k = 0
-            while k + 4 <= size:
-                one += scaled[k] * other[k]
-                two += scaled[k + 1] * other[k + 1]
-                three += scaled[k + 2] * other[k + 2]
-                four += scaled[k + 3] * other[k + 3]
-                k += 4
-            while k < size:
-                one += scaled[k] * other[k]
-                k += 1
-            products[a, b] = products[b, a] = one + two + three + four
+            products[a, b] = products[b, a] = weighted_sum(scaled, derivatives[b])
     return products
 
 
@@ -213,11 +217,14 @@ def _scoring_step(source_rate: Vector, fixed: Flags, slope: Vector, information:
 @compiled
 def log_derivatives(derivatives: Matrix, probability: Vector, weights: Vector, slope: Vector) -> None:
     """Divide derivatives by the probabilities of the cells; ``slope`` receives the weighted sum of every row."""
+    inverse = np.empty(probability.size)
+    for k in range(probability.size):
+        inverse[k] = 1.0 / probability[k]
     for j in range(derivatives.shape[0]):
-        slope[j] = 0.0
-        for k in range(probability.size):
-            derivatives[j, k] /= probability[k]
-            slope[j] += derivatives[j, k] * weights[k]
+        row = derivatives[j]
+        for k in range(inverse.size):
+            row[k] *= inverse[k]
+        slope[j] = weighted_sum(row, weights)
 
 
 @compiled

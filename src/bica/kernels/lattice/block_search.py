@@ -239,7 +239,7 @@ def _best_grown(
     for _ in range(min(TRIED, candidates.size)):
         place, forecast = -1, best_score - HOPELESS
         for c in range(candidates.size):
-            if here + gain[c] - cost[candidates[c]] > forecast:
+            if gain[c] > 0.0 and here + gain[c] - cost[candidates[c]] > forecast:
                 place, forecast = c, here + gain[c] - cost[candidates[c]]
         if place < 0:
             break

@@ -96,11 +96,41 @@ def with_source_on(hidden: Lattice, source: int, table: Lattice) -> None:
         table[s | source] += hidden[s]
 
 
+class OnErrors(NamedTuple):
+    """How likely sensors show 0 while they are on, and by what factor all of a set rather show 1, in two halves."""
+
+    quiet: NDArray[np.float64]  # (n_sensors,)
+    low: NDArray[np.float64]  # (2^HALF or less,), of sets of the first sensors
+    high: NDArray[np.float64]  # of sets of the others
+    on: NDArray[np.float64]  # (n_sensors,), that each shows 1
+    is_ratio: bool  # whether the factors can be used: not where a sensor that is on never shows 0
+
+
+HALF = 10  # sensors
+LEAST_QUIET = 1e-12  # products of 20 smaller numbers would leave the range
+
+
+@compiled
+def on_errors(matrices: NDArray[np.float64]) -> OnErrors:
+    """The errors of sensors that are on, from their channels."""
+    n_sensors, n_low = matrices.shape[0], min(matrices.shape[0], HALF)
+    quiet, on, is_ratio = np.empty(n_sensors), np.empty(n_sensors), True
+    low, high = np.empty(1 << n_low), np.empty(1 << (n_sensors - n_low))
+    low[0] = high[0] = 1.0
+    for sensor in range(n_sensors):
+        quiet[sensor], on[sensor] = matrices[sensor, 0, 1], matrices[sensor, 1, 1]
+        is_ratio = is_ratio and quiet[sensor] >= LEAST_QUIET
+        half, bit = (low, 1 << sensor) if sensor < n_low else (high, 1 << (sensor - n_low))
+        for s in range(bit):
+            half[bit + s] = half[s] * on[sensor] / quiet[sensor]
+    return OnErrors(quiet, low, high, on, is_ratio)
+
+
 @compiled
 def cells_with_source_on(
     shown: Lattice,
     source: int,
-    matrices: NDArray[np.float64],
+    errors: OnErrors,
     groups: CellGroups,
     table: Lattice,
     values: NDArray[np.float64],
@@ -114,16 +144,25 @@ def cells_with_source_on(
 
     ``table`` is room for the sums of all cells, where that is quicker than one cell at a time.
     """
-    n_sensors = matrices.shape[0]
+    n_sensors = errors.quiet.size
     for group in range(groups.unobserved.size):
         gap, first, last = groups.unobserved[group], groups.starts[group], groups.starts[group + 1]
         summed, ways = source | gap, 1
         for sensor in range(n_sensors):
             ways <<= (summed >> sensor) & 1
         if AT_ONCE * (last - first) * ways > shown.size:
-            _sum_out(shown, summed, n_sensors, table)
+            places, n_summed = np.empty(last - first, np.int64), 0
             for k in range(first, last):
-                values[k] = table[groups.cells[k] & ~summed]
+                places[k - first] = groups.cells[k]
+            for sensor in range(n_sensors - 1, -1, -1):
+                if summed >> sensor & 1:
+                    before, after = _table_without(shown, n_summed, table), _table_without(shown, n_summed + 1, table)
+                    _sum_out(before, sensor, after)
+                    _move_down(places, sensor, places)
+                    n_summed += 1
+            sums = _table_without(shown, n_summed, table)
+            for k in range(first, last):
+                values[k] = sums[places[k - first]]
         else:
             for k in range(first, last):
                 rest = groups.cells[k] & ~summed
@@ -131,32 +170,60 @@ def cells_with_source_on(
                 while inside != 0:
                     values[k] += shown[rest | inside]
                     inside = (inside - 1) & summed
-        for sensor in range(n_sensors):
-            if (source & ~gap) >> sensor & 1:
-                quiet, on = matrices[sensor, 0, 1], matrices[sensor, 1, 1]
-                for k in range(first, last):
-                    values[k] *= on if groups.cells[k] >> sensor & 1 else quiet
+        _times_errors(source & ~gap, errors, groups.cells[first:last], values[first:last])
+
+
+@compiled
+def _times_errors(source: int, errors: OnErrors, cells: Sets, values: NDArray[np.float64]) -> None:
+    """Multiply the value of every cell by what the sensors of an active source make of being on."""
+    none, below = 1.0, errors.low.size - 1
+    for sensor in range(errors.quiet.size):
+        if source >> sensor & 1:
+            quiet, on = errors.quiet[sensor], errors.on[sensor]
+            none *= quiet
+            if not errors.is_ratio:
+                for k in range(cells.size):
+                    values[k] *= on if cells[k] >> sensor & 1 else quiet
+    if errors.is_ratio:
+        for k in range(cells.size):
+            shown = cells[k] & source
+            values[k] *= none * errors.low[shown & below] * errors.high[shown >> HALF]
 
 
 AT_ONCE = 4  # one sum takes as long as this many steps of a sum over the whole lattice
 
 
+SHORT = 8  # cells: slices this short take longer to make than to add
+
+
 @compiled
-def _sum_out(values: Lattice, sensors: int, n_sensors: int, table: Lattice) -> None:
-    """Make ``table`` the sums over all states of these sensors, at the cells where they are off."""
-    started = False
-    for sensor in range(n_sensors - 1, -1, -1):
-        if sensors >> sensor & 1:
-            bit, source = 1 << sensor, table if started else values
-            for start in range(0, values.size, 2 * bit):
-                if start & sensors == 0:  # half as many cells with every sensor
-                    off, on, both = source[start : start + bit], source[start + bit : start + 2 * bit], table[start:]
-                    for s in range(bit):
-                        both[s] = off[s] + on[s]
-            started = True
-    if not started:
-        for s in range(values.size):
-            table[s] = values[s]
+def _sum_out(values: Lattice, sensor: int, sums: Lattice) -> None:
+    """Make ``sums``, half as long, the sums over both states of this sensor; sensors above it move down by one."""
+    bit = 1 << sensor
+    if bit < SHORT:
+        for start in range(0, values.size, 2 * bit):
+            for s in range(start, start + bit):
+                sums[s - (start >> 1)] = values[s] + values[s + bit]
+    else:
+        for start in range(0, values.size, 2 * bit):
+            off, on, both = values[start : start + bit], values[start + bit : start + 2 * bit], sums[start // 2 :]
+            for s in range(bit):
+                both[s] = off[s] + on[s]
+
+
+@compiled
+def _move_down(places: Sets, sensor: int, moved: Sets) -> None:
+    """Make ``moved`` where the cells at these places are once this sensor was summed out."""
+    below = (1 << sensor) - 1
+    for k in range(places.size):
+        moved[k] = (places[k] >> 1 & ~below) | (places[k] & below)
+
+
+@compiled
+def _table_without(values: Lattice, n_summed: int, tables: Lattice) -> Lattice:
+    """The values themselves or, of the tables behind each other, the one in which so many sensors are summed out."""
+    size = values.size >> n_summed
+    return tables[values.size - 2 * size : values.size - size] if n_summed > 0 else values
 
 
 @compiled
@@ -169,9 +236,9 @@ def source_derivatives(
     derivatives: NDArray[np.float64],
 ) -> None:
     """Make the first rows of ``derivatives`` those of the probability of every cell by the rate of every source."""
-    table = np.empty(shown.size)
+    table, errors = np.empty(shown.size), on_errors(matrices)
     for j in range(sources.size):
-        cells_with_source_on(shown, sources[j], matrices, groups, table, derivatives[j])
+        cells_with_source_on(shown, sources[j], errors, groups, table, derivatives[j])
         for k in range(cell_probability.size):
             derivatives[j, k] -= cell_probability[k]
 
@@ -212,6 +279,116 @@ def noise_derivatives(
                     derivatives[unknown, k] += by_miss * noise_rates_of[1][sensor, unknown]
 
 
+# What many candidates have in common is summed once. Sensors are summed out one by one, the highest first, each into a
+# table half as long; the next candidate takes over the tables of the highest sensors that both have. So in ascending
+# order 1900 candidates on 20 sensors and 4000 cells take 0.13 s instead of 1.
+
+
+class Sums(NamedTuple):
+    """A lattice without the highest sensor of a set, without the two highest, and so on."""
+
+    tables: Lattice  # (2^m,), all of them, one behind the other
+    places: NDArray[np.int64]  # (m + 1, n_cells), where the cells are in each of them, first in the lattice itself
+
+
+@compiled
+def _no_sums(n_sensors: int, cells: Sets) -> Sums:
+    sums = Sums(np.empty(1 << n_sensors), np.empty((n_sensors + 1, cells.size), np.int64))
+    for k in range(cells.size):
+        sums.places[0, k] = cells[k]
+    return sums
+
+
+@compiled
+def _n_shared(one: int, other: int, n_sensors: int) -> int:
+    """How many of their highest sensors two sets share before the first at which they differ."""
+    n_shared = 0
+    for sensor in range(n_sensors - 1, -1, -1):
+        if (one ^ other) >> sensor & 1:
+            break
+        n_shared += one >> sensor & 1
+    return n_shared
+
+
+@compiled
+def _sum_out_candidate(
+    sums: Sums, shown: Lattice, candidates: Sets, c: int, depth: int, n_sensors: int, values: NDArray[np.float64]
+) -> int:
+    """Make ``values`` the sum over all states of the candidate's sensors for every cell; how many tables hold now.
+
+    The first ``depth`` tables hold already. Another one is made where it is quicker than summing for each cell, in this
+    candidate and all that follow with the same highest sensors.
+    """
+    source, done = candidates[c], 0
+    rest, ways = source, 1
+    for sensor in range(n_sensors):
+        ways <<= source >> sensor & 1
+    for sensor in range(n_sensors - 1, -1, -1):
+        if source >> sensor & 1 == 0:
+            continue
+        if done >= depth:
+            needed = (shown.size >> done) // (
+                AT_ONCE * max(1, values.size) * ways
+            )  # others that make it worth its time
+            if c + needed >= candidates.size or candidates[c + needed] >> sensor != source >> sensor:
+                break
+            before, after = _table_without(shown, done, sums.tables), _table_without(shown, done + 1, sums.tables)
+            _sum_out(before, sensor, after)
+            _move_down(sums.places[done], sensor, sums.places[done + 1])
+        done += 1
+        rest ^= 1 << sensor
+        ways >>= 1
+    table, places = _table_without(shown, done, sums.tables), sums.places[done]
+    for k in range(values.size):
+        place = places[k] & ~rest
+        values[k], inside = table[place], rest
+        while inside != 0:
+            values[k] += table[place | inside]
+            inside = (inside - 1) & rest
+    return done
+
+
+@compiled
+def _best_probability(ratio: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[float, float]:
+    """Where the weighted sum of log(1 + p ratio) has its top between 0 and 1, and the sum there."""
+    p, slope = START_PROBABILITY, 0.0
+    for k in range(ratio.size):
+        slope += weights[k] * ratio[k]
+    if slope <= 0.0:
+        return 0.0, 0.0
+    for _ in range(NEWTON_STEPS):
+        slope, curvature = _slope_and_curvature(p, ratio, weights)
+        new = p + slope / curvature if curvature > 0.0 else p
+        new = SHRINK * p if new <= 0.0 else min(new, 0.5 * (p + ALMOST_CERTAIN))
+        settled = abs(new - p) < SETTLED * p + SETTLED_FLOOR
+        p = new
+        if settled:
+            break
+    gain = 0.0
+    for k in range(ratio.size):
+        gain += weights[k] * np.log(1.0 + p * ratio[k])
+    return p, gain
+
+
+@compiled
+def _slope_and_curvature(p: float, ratio: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[float, float]:
+    """The first derivative of the sum by p and minus the second, as two sums each that need not wait for each other."""
+    slope, curvature, slope_too, curvature_too, k = 0.0, 0.0, 0.0, 0.0, 0
+    while k + 2 <= ratio.size:
+        one, other = ratio[k] / (1.0 + p * ratio[k]), ratio[k + 1] / (1.0 + p * ratio[k + 1])
+        weighted, weighted_other = weights[k] * one, weights[k + 1] * other
+        slope += weighted
+        slope_too += weighted_other
+        curvature += weighted * one
+        curvature_too += weighted_other * other
+        k += 2
+    if k < ratio.size:
+        one = ratio[k] / (1.0 + p * ratio[k])
+        slope += weights[k] * one
+        curvature += weights[k] * one * one
+    return slope + slope_too, curvature + curvature_too
+
+
 @compiled
 def best_additions(
     shown: Lattice,
@@ -223,30 +400,24 @@ def best_additions(
     gain: NDArray[np.float64],
     probability: NDArray[np.float64],
 ) -> None:
-    """How much each candidate alone would raise the log-likelihood, and at which probability.
+    """How much each candidate alone would raise the log-likelihood, and at which probability; quickest in order.
 
     With r = (cell probability if the candidate is on) / (present one) - 1, the gain at probability p is the weighted
-    sum of log(1 + p r), which is concave in p: Newton's method finds its top, kept inside (0, 1).
+    sum of log(1 + p r), which is concave in p: Newton's method finds its top, kept inside (0, 1). Without a slope at 0
+    there is no gain.
     """
-    table, ratio = np.empty(shown.size), np.empty(cell_probability.size)
+    n_sensors, ratio, depth = matrices.shape[0], np.empty(cell_probability.size), 0
+    errors = on_errors(matrices)
+    complete = groups.unobserved.size == 1 and groups.unobserved[0] == 0
+    sums = _no_sums(n_sensors, groups.cells if complete else groups.cells[:0])
     for c in range(candidates.size):
-        cells_with_source_on(shown, candidates[c], matrices, groups, table, ratio)
+        if complete:
+            if c > 0:
+                depth = min(depth, _n_shared(candidates[c - 1], candidates[c], n_sensors))
+            depth = _sum_out_candidate(sums, shown, candidates, c, depth, n_sensors, ratio)
+            _times_errors(candidates[c], errors, groups.cells, ratio)
+        else:
+            cells_with_source_on(shown, candidates[c], errors, groups, sums.tables, ratio)
         for k in range(ratio.size):
             ratio[k] = ratio[k] / cell_probability[k] - 1.0
-        p = START_PROBABILITY
-        for _ in range(NEWTON_STEPS):
-            slope, curvature = 0.0, 0.0
-            for k in range(ratio.size):
-                step = ratio[k] / (1.0 + p * ratio[k])
-                slope += weights[k] * step
-                curvature += weights[k] * step * step
-            new = p + slope / curvature if curvature > 0.0 else p
-            new = SHRINK * p if new <= 0.0 else min(new, 0.5 * (p + ALMOST_CERTAIN))
-            settled = abs(new - p) < SETTLED * p + SETTLED_FLOOR
-            p = new
-            if settled:
-                break
-        probability[c] = p
-        gain[c] = 0.0
-        for k in range(ratio.size):
-            gain[c] += weights[k] * np.log1p(p * ratio[k])
+        probability[c], gain[c] = _best_probability(ratio, weights)
