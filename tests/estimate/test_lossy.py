@@ -1,6 +1,7 @@
 """Learning lossy edges behind few sensors, and the choice between sure and lossy edges."""
 
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -14,10 +15,11 @@ from bica.estimate.edges import LossyFit, LossyRival
 from bica.estimate.lattice import Cells, NoiseShape
 from bica.estimate.likelihood import Likelihood
 from bica.estimate.lossy.families import expected_surface, families_of, with_families
-from bica.estimate.lossy.learn import fit_of, lossy_task
+from bica.estimate.lossy.learn import fit_of, lossy_cost, lossy_task
 from bica.estimate.lossy.surface import LAST_PACE, LossyPoint, LossySurface, pinned, with_sure_pairs
 from bica.estimate.settings import KnownSource, Varying
 from bica.kernels.lattice.lossy import silence_table
+from bica.model.files import rate_interval
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -69,6 +71,32 @@ def test_sources_and_numbers_are_found_within_their_errors():
     assert FOUND.log_likelihood == pytest.approx(TRUTH.log_likelihood(DATA) + 10, abs=10)  # half of chi-squared with 20
     # degrees of freedom: its mean, and three standard deviations
     assert FOUND.log_likelihood == pytest.approx(FOUND.model.log_likelihood(DATA))
+
+
+def test_a_leak_that_would_be_negative_has_an_interval_from_zero():
+    """At its end the log-likelihood is lower by half the square of the normal quantile, as far as slopes can tell.
+
+    Only leaks are open, so that no other number answers; where the slope grows on the way, the fall may be twice that.
+    """
+    reach = np.array([0.9, 0.8, 0.7])
+    truth = OrMixture(np.ones((3, 1), bool), [0.3], Noise(0.0, 0.0), reach[:, None])
+    rows = truth.sample(2000, np.random.default_rng(1))
+    rows[np.flatnonzero(rows[:, 0] & ~rows[:, 1] & ~rows[:, 2])[:10], 0] = False  # fewer alone than even without a leak
+    data = PatternCounts.of(rows)
+    fit = learned(data, known=[KnownSource(data.sensors, probability=0.3, reach=reach.tolist())])
+    leak = np.array(fit.model.noise.false_alarm)
+    assert leak[0] < 2e-5
+    low, high = rate_interval(leak[0], fit.leak_error[0])
+    assert low == 0.0
+    there = fit.model.with_noise(Noise(np.append(high, leak[1:]), 0.0))
+    fall = fit.log_likelihood - there.log_likelihood(data)
+    assert 0.5 < fall / (0.5 * NormalDist().inv_cdf(0.975) ** 2) < 2.0
+
+
+def test_a_sensor_beyond_three_pays_for_being_the_best_of_many():
+    cost = lossy_cost(10, 1000.0)
+    assert np.diff(cost[:4]) == pytest.approx(0.5 * np.log(1000))
+    assert np.diff(cost[3:]) == pytest.approx(0.5 * np.log(1000) + 0.5 * np.log(10))
 
 
 def test_rows_in_any_order_and_weights_instead_of_copies_change_nothing():

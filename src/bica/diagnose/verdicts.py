@@ -43,6 +43,7 @@ WORSE: tuple[Verdict, ...] = (
 )  # of two verdicts on one model the later counts
 CLEAR_LEAD = 10.0  # nats by which another kind of edges must lead to be preferred to the one that was asked for
 RARELY = 0.001  # p-values below are called "hardly ever"
+HARDLY_ANY = 2e-5  # a leak below is at its bound: its interval is one-sided, and it counts as no fitted number
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +296,8 @@ def _fitted_edges(fit: Fit) -> int:
 
 def _fitted_noise(fit: Fit) -> int:
     if fit.leak_error is not None:
-        return int((fit.leak_error > 0).sum())
+        leaks = fit.model.noise.rates(fit.model.n_sensors)[0]
+        return int(((fit.leak_error > 0) & (leaks > HARDLY_ANY)).sum())
     noise = fit.diagnostics.get("noise")
     if not isinstance(noise, dict) or not noise.get("estimated") or not noise.get("error", noise.get("n_unknown")):
         return 0

@@ -170,7 +170,6 @@ def test_an_interrupt_before_the_first_answer_is_passed_on(monkeypatch):
     ("settings", "word"),
     [
         ({"prior": (2.0, 2.0)}, "prior"),
-        ({"known": [KnownSource(["x0", "x1"])]}, "known"),
         ({"noise": Noise.flips(0.1)}, "leaks"),
     ],
 )
@@ -178,6 +177,54 @@ def test_what_cannot_be_used_is_refused(settings, word):
     data = PatternCounts.of(ROWS, sensors=[f"x{i}" for i in range(N_SENSORS)])
     with pytest.raises(LimitError, match=word):
         learned(data, **settings)
+
+
+def named(rows):
+    return PatternCounts.of(rows, sensors=[f"x{i}" for i in range(N_SENSORS)])
+
+
+class TestKnownSources:
+    """Some of the sources are known; the rows tell the others, and what was left open of the known ones."""
+
+    def known(self, k, **given):
+        return KnownSource([f"x{i}" for i in np.flatnonzero(TRUTH[1][k])], **given)
+
+    def test_they_come_first_and_keep_their_edges(self):
+        found = learned(named(ROWS), known=[self.known(5), self.known(2)])
+        for place, k in enumerate((5, 2)):
+            assert (found.mixing[:, place] == (TRUTH[1][k] > 0)).all()
+            z = (found.probability[place] - TRUTH[0][k]) / found.probability_error[place]
+            assert abs(z) < 4.5  # of two numbers: once in 70 000 tables
+        assert columns_of(found.mixing) == columns_of(TRUTH[1].T > 0)
+
+    def test_what_was_given_stays(self):
+        edges = TRUTH[1][3] > 0
+        reach = np.round(TRUTH[1][3][edges], 2)
+        found = learned(named(ROWS), known=[self.known(3, probability=0.07, reach=reach.tolist())])
+        assert found.probability[0] == 0.07
+        assert (found.reach[edges, 0] == reach).all()
+        assert found.probability_error[0] == 0.0
+        assert (found.reach_error[edges, 0] == 0.0).all()
+        assert columns_of(found.mixing) == columns_of(TRUTH[1].T > 0)
+
+    def test_one_that_is_too_rare_to_be_found_is_kept(self):
+        """Three rows in 5000 are not worth a source of four sensors: each edge must be worth some six units."""
+        rare = KnownSource(["x0", "x9", "x17", "x28"], probability=0.0006, reach=0.5)
+        assert (0, 9, 17, 28) not in columns_of(FOUND.mixing)
+        found = learned(named(ROWS), known=[rare])
+        assert np.flatnonzero(found.mixing[:, 0]).tolist() == [0, 9, 17, 28]
+        assert columns_of(found.mixing[:, 1:]) == columns_of(FOUND.mixing)
+
+    def test_the_seed_decides_whatever_the_threads(self):
+        known = [self.known(1)]
+        assert same(learned(named(ROWS), known=known), learned(named(ROWS), known=known, n_jobs=3))
+
+    def test_they_reach_the_fit_with_their_names(self):
+        known = [self.known(4, reach=0.7, name="burglar")]
+        fit = Likelihood(known=known).fit(named(ROWS), np.random.default_rng(0))
+        place = fit.model.names.index("burglar")
+        assert fit.model.has_lossy_edges  # which a reach asks for
+        assert set(fit.model.reach[:, place]) == {0.0, 0.7}
 
 
 def test_a_pair_in_canonical_form_has_the_same_distribution():

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 
-from bica.estimate.edges import LossyFit
+from bica.estimate.edges import LEAST_SENSORS, LossyFit
 from bica.estimate.lattice import Cells
 from bica.estimate.lossy.search import (
     BETTER,
@@ -22,6 +23,7 @@ from bica.estimate.lossy.surface import LAST_PACE, LossyPoint, LossySurface, Mat
 from bica.estimate.settings import Settings, Varying
 from bica.estimate.whole import FIRST_PROBABILITY, covariance_of
 from bica.kernels.lattice.lossy import NEARLY_NONE, NEARLY_SURE
+from bica.model.files import LEVEL
 from bica.model.identified import identified
 from bica.progress import report
 
@@ -31,6 +33,7 @@ LEAST_RATE = 2e-6  # of the spectrum: smaller ones are left out
 MIXTURE_STEPS, DENSE_STEPS, DENSE_TOLERANCE = 40, 120, 1e-2
 RAREST_START, MOST_FREQUENT_START = 2e-3, 0.9  # probabilities
 FIRST_REACH = 0.8  # of a known source
+LEAST_LEFT, TINY = 1e-6, 1e-300  # of the information on a leak that other numbers take
 ROUNDS = 6  # of births and what they make superfluous
 
 
@@ -57,9 +60,13 @@ def lossy_cost(n_sensors: int, n_samples: float) -> Vector:
     """What a source of 0, 1, ... sensors must gain: half a log of the rows for each of its sensors.
 
     Half a log more, for its probability, leaves every fourth table of a thousand rows without a source of three sensors
-    inside a wider one, and nothing less brings a source that is not there (``benchmarks/results/lossy.md``).
+    inside a wider one, and nothing less brings a source that is not there. Three sensors are what makes a source; each
+    one more is the best of many and pays half a log of the sensors besides, as with many sensors. Without that, every
+    tenth table of fourteen sensors has an edge too many (``benchmarks/results/lossy.md``).
     """
-    cost: Vector = 0.5 * math.log(max(n_samples, 2.0)) * np.arange(n_sensors + 1.0)
+    sizes = np.arange(n_sensors + 1.0)
+    beyond = 0.5 * math.log(max(n_sensors, 1)) * np.maximum(sizes - LEAST_SENSORS, 0.0)
+    cost: Vector = 0.5 * math.log(max(n_samples, 2.0)) * sizes + beyond
     return cost
 
 
@@ -169,6 +176,7 @@ def _frequent(task: LossyTask, point: LossyPoint, min_probability: float) -> Los
 def fit_of(task: LossyTask, point: LossyPoint, *, interrupted: bool) -> LossyFit:
     """The point as a value: a reach that touches its bound is 1, and the rest has standard errors where it can."""
     probability_error, reach_error, leak_error = standard_errors(point)
+    leak_error = _with_errors_at_bound(task, point, leak_error)
     reach = np.where(point.reach >= NEARLY_SURE, 1.0, point.reach)
     height = task.surface.height(replace(point, reach=reach))
     return LossyFit(
@@ -203,3 +211,25 @@ def standard_errors(point: LossyPoint) -> tuple[Vector, Matrix, Vector]:
     reach[open_ones[:, None] & ~point.fixed_reach] = np.nan
     probability = np.where(open_ones & (point.sizes != 2) & ~point.fixed_probability, np.nan, error[:n_modes])
     return probability, reach, error[-n_sensors:]
+
+
+def _with_errors_at_bound(task: LossyTask, point: LossyPoint, error: Vector) -> Vector:
+    """The errors of the leaks, also of those that the rows would have below 0, which stay at their lower bound.
+
+    There the log-likelihood falls by g u + I u^2 / 2 on the way to u, with the slope -g and the information I that all
+    other numbers leave. The error is the share of u that makes [0, u] the interval of probability ``LEVEL``, where it
+    falls by half the square of the normal quantile z: u = z e with I e^2 + 2 g e / z = 1. Without a slope, that is the
+    usual error.
+    """
+    _, slope, information = task.surface.slopes(point)
+    loose, first = point.loose(), point.numbers().size - point.leak.size
+    at_bound = first + np.flatnonzero(~loose[first:])
+    covariance = covariance_of(information[np.ix_(loose, loose)])
+    covariance[~np.isfinite(covariance)] = 0.0
+    with_others = information[np.ix_(at_bound, loose)]
+    left = information[at_bound, at_bound] - np.einsum("ij,jk,ik->i", with_others, covariance, with_others)
+    left = np.maximum(left, LEAST_LEFT * information[at_bound, at_bound])
+    per_z = np.maximum(-slope[at_bound], 0.0) / NormalDist().inv_cdf(0.5 + LEVEL / 2)
+    error = error.copy()
+    error[at_bound - first] = (np.sqrt(per_z**2 + left) - per_z) / np.maximum(left, TINY)
+    return error

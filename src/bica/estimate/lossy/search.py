@@ -23,7 +23,7 @@ SINGLE_TRIES = 3
 
 # sources
 DELETIONS, MERGES, REFITS = 4, 5, 4  # looked at closely, and refitted
-DELETE_STEPS, MERGE_STEPS = 10, 15
+DELETE_STEPS, MERGE_STEPS = 10, 40  # two sure pairs are far from the three sensors that they may be
 FAR, HOPELESS = 400.0, 25.0  # nats below
 ALIKE = 0.35  # cosine of two rows of reach that may be one source
 LEFT_TO_LEAKS = 0.3  # of what a source explained

@@ -17,6 +17,7 @@ from bica.estimate.rows.lossy_state import (
     LEAST_LEAK,
     MOST_LEAK,
     SOURCES_PER_PART,
+    Held,
     LossyState,
     LossyTable,
     burnt_in,
@@ -45,7 +46,9 @@ def canonical(state: LossyState) -> LossyState:
     as frequent as it was.
     """
     probability, reach, leak = state.probability.copy(), state.reach.copy(), state.leak.copy()
-    for source in np.flatnonzero((reach > 0).sum(axis=1) == PAIR).tolist():
+    is_pair, held = (reach > 0).sum(axis=1) == PAIR, state.table.held
+    is_pair[: held.size] &= held.is_open
+    for source in np.flatnonzero(is_pair).tolist():
         sensors = np.flatnonzero(reach[source])
         p, q = probability[source], reach[source, sensors]
         kappa = np.log1p(-p + p * np.prod(1.0 - q)) - np.log1p(-p * q).sum()
@@ -105,6 +108,9 @@ def errors_of(state: LossyState, rng: np.random.Generator) -> LossyErrors:
         errors.probability[source] = np.sqrt(variance[0])
         errors.reach[source, support] = np.sqrt(variance[1 : 1 + k])
         leak[support] = np.fmax(leak[support], variance[1 + k :])  # NaN where the leak is at its bound
+    held = state.table.held
+    errors.probability[: held.size][np.isfinite(held.probability)] = 0.0
+    errors.reach[: held.size][held.reach > 0] = 0.0  # where given: NaN is not above 0
     return replace(errors, leak=np.sqrt(leak))
 
 
@@ -197,7 +203,8 @@ def learn_lossy_rows(table: Varying, settings: Settings, rng: np.random.Generato
     _check(settings)
     place = {name: i for i, name in enumerate(table.data.sensors)}
     forbidden = tuple(np.array(sorted({place[name] for name in names})) for names in table.forbidden)
-    rounds = LossyRounds(RowTable.of(table.data.rows_to_learn_from(rng)), forbidden, n_threads(settings.n_jobs), rng)
+    rows, held = RowTable.of(table.data.rows_to_learn_from(rng)), _held(table, place)
+    rounds = LossyRounds(rows, forbidden, n_threads(settings.n_jobs), rng, held)
     try:
         state = canonical(rounds.run(settings.min_probability or 0.0))
         errors = errors_of(state, rng)
@@ -208,19 +215,30 @@ def learn_lossy_rows(table: Varying, settings: Settings, rng: np.random.Generato
     return _fit_of(state, errors)
 
 
+def _held(table: Varying, place: dict[str, int]) -> Held:
+    """The known sources, with what was given of their numbers."""
+    reach = np.zeros((len(table.known), len(place)))
+    for row, source in zip(reach, table.known, strict=True):
+        given = (np.nan,) * len(source.sensors) if source.reach is None else source.reach
+        for name, share in zip(source.sensors, given, strict=True):
+            if name in place:
+                row[place[name]] = share
+    given_p = [np.nan if source.probability is None else source.probability for source in table.known]
+    return Held(np.array(given_p, dtype=float), reach)
+
+
 def _check(settings: Settings) -> None:
     beyond = "with lossy edges and more sensors than are learned at once"
     if settings.prior is not None:
         raise LimitError(f"{beyond}, a Beta prior cannot be used; leave it out or watch fewer sensors")
-    if settings.known:
-        raise LimitError(f"{beyond}, known sources cannot be held; leave them out, or learn with sure edges")
     if isinstance(settings.noise, Noise):
         raise LimitError(f"{beyond}, the leaks are estimated and cannot be given; leave the noise out")
 
 
 def _fit_of(state: LossyState, errors: LossyErrors | None) -> LossyFit:
-    """The state as a value, the most frequent source first."""
-    order = np.argsort(-state.probability, kind="stable")
+    """The state as a value, the known sources first, then the most frequent ones."""
+    n_known = state.table.held.size
+    order = np.append(np.arange(n_known), n_known + np.argsort(-state.probability[n_known:], kind="stable"))
     reach = np.ascontiguousarray(state.reach[order].T)
     reach = np.where(reach > CERTAIN, 1.0, reach)
     known = errors or LossyErrors.unknown(state)
@@ -254,24 +272,36 @@ class LossyRounds:
     """The rounds on one table; ``best`` is what to keep if they are interrupted."""
 
     def __init__(
-        self, table: RowTable, forbidden: tuple[np.ndarray, ...], n_jobs: int, rng: np.random.Generator
+        self,
+        table: RowTable,
+        forbidden: tuple[np.ndarray, ...],
+        n_jobs: int,
+        rng: np.random.Generator,
+        held: Held | None = None,
     ) -> None:
         self.rows = table
         self.forbidden = forbidden
         self.n_jobs = n_jobs
+        self.held = held
         self.rng = rng
         self.best: LossyState | None = None
 
     def run(self, min_probability: float) -> LossyState:
         """Rounds on some of the rows if there are many, rounds on all, then the refit."""
-        table = LossyTable.of(self.rows, self.n_jobs, self.forbidden)
-        state = LossyState.empty(table)
+        table = LossyTable.of(self.rows, self.n_jobs, self.forbidden, self.held)
+        state = self._with_known_awake(LossyState.empty(table))
         if self.rows.n_samples > 2 * FIRST_ROWS:
-            some = LossyTable.of(self.rows.sample(FIRST_ROWS, self.rng), self.n_jobs, self.forbidden)
-            found = self._settled(LossyState.empty(some))
+            some = LossyTable.of(self.rows.sample(FIRST_ROWS, self.rng), self.n_jobs, self.forbidden, self.held)
+            found = self._settled(self._with_known_awake(LossyState.empty(some)))
             state = LossyState.asleep(table, found.probability, found.reach, found.leak)
             state = sweeps(burnt_in(state, BURNT_IN, self.rng), AFTER_MOVES, self.rng).pruned(USUAL)
         return self._refitted(self._settled(state), min_probability)
+
+    def _with_known_awake(self, state: LossyState) -> LossyState:
+        """The state in which known sources, if there are any, explain their rows before others are born."""
+        if not state.size:
+            return state
+        return sweeps(burnt_in(state, BURNT_IN, self.rng), AFTER_BIRTHS, self.rng)
 
     def _settled(self, state: LossyState) -> LossyState:
         """The state after rounds that end when nothing changes, or when the score has not risen for a while."""
@@ -290,7 +320,7 @@ class LossyRounds:
 
     def _round(self, state: LossyState) -> LossyState:
         """Births, splits and merges, with sweeps after each; the state itself if none happened."""
-        more = births(state, first=not state.size)
+        more = births(state, first=state.size == state.table.held.size)
         if more is not state:
             state = self._swept(self._swept(more, AFTER_BIRTHS, LENIENT), AFTER_MOVES, USUAL)
         split = splits(state)
@@ -314,6 +344,7 @@ class LossyRounds:
     def _refitted(self, state: LossyState, min_probability: float) -> LossyState:
         """The last edges dropped, rare sources as well, and the numbers averaged over sweeps."""
         state = self.best = self._swept(state, LAST_SWEEPS, STRICT)
-        state = state.kept(np.flatnonzero(state.probability >= min_probability))
+        is_known = np.arange(state.size) < state.table.held.size
+        state = state.kept(np.flatnonzero(is_known | (state.probability >= min_probability)))
         state = sweeps(state, AFTER_BIRTHS, self.rng, opens=False, most_reach=LAST_REACH)
         return sweeps(state, AVERAGED, self.rng, remembered=1.0, opens=False, most_reach=LAST_REACH)

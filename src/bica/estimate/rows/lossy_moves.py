@@ -203,7 +203,7 @@ def splits(state: LossyState) -> LossyState:
     """With sources split in two where their edges depend on each other: given that a source is on, they should not."""
     bench, rows_of = Bench(state), state.rows_of()
     changed, new = {}, []
-    for source in tracked(range(state.size), "splitting sources", state.size):
+    for source in tracked(range(state.table.held.size, state.size), "splitting sources", state.size):
         pair = _split(bench, source, rows_of)
         if pair:
             changed[source] = pair[0]
@@ -311,6 +311,7 @@ def _suspicious_pairs(state: LossyState) -> list[SourcePair]:
     expected = np.outer(each, each) / state.table.n_samples
     z = (together - expected) / np.sqrt(expected + PRIOR_COUNT)
     suspicion = np.tril(np.where((cosine > ALIKE) | (z > CORRELATED), np.maximum(cosine, z / 10.0), 0.0), -1)
+    suspicion[:, : state.table.held.size] = 0.0  # with the lower triangle, no pair has a known source
     first, second = np.nonzero(suspicion)
     order = np.argsort(-suspicion[first, second], kind="stable")
     pairs = zip(first[order].tolist(), second[order].tolist(), strict=True)

@@ -28,6 +28,41 @@ FORGET = 0.5  # share of the counts that the next sweep remembers
 FEW_ON, FEW_ONES = 3.0, 2.5  # activations of a source, and common ones, that a new edge needs
 
 
+FIRST_PROBABILITY, FIRST_REACH = 0.05, 0.7  # of a known source, where they are open
+CAPPED = 1.0 - 1e-6  # the highest reach that is given: logarithms of its failure are finite
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """Known sources, which come first and keep their edges, with the numbers that were given; NaN where open."""
+
+    probability: Numbers  # (n_known,)
+    reach: Numbers  # (n_known, n_sensors), 0 where there is no edge
+
+    @property
+    def size(self) -> int:
+        """How many known sources there are."""
+        return self.probability.size
+
+    @property
+    def is_open(self) -> NDArray[np.bool_]:
+        """Of which sources no number was given: (n_known,)."""
+        nothing: NDArray[np.bool_] = np.isnan(self.probability) & ~(self.reach > 0).any(axis=1)
+        return nothing
+
+    def first(self) -> tuple[Numbers, Numbers]:
+        """Probability and reach to begin with."""
+        probability = np.where(np.isnan(self.probability), FIRST_PROBABILITY, self.probability)
+        return probability, np.where(np.isnan(self.reach), FIRST_REACH, np.minimum(self.reach, CAPPED))
+
+    def hold(self, probability: Numbers, reach: Numbers) -> None:
+        """Put back what was given, and no edge of a known source is lost or added."""
+        n = self.size
+        probability[:n] = np.where(np.isnan(self.probability), probability[:n], self.probability)
+        least = np.maximum(reach[:n], LEAST_EDGE)
+        reach[:n] = np.where(np.isnan(self.reach), least, np.minimum(self.reach, CAPPED))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LossyTable:
     """Distinct rows as lists of what is not 0, and where the cells of each sensor are."""
@@ -40,11 +75,19 @@ class LossyTable:
     usual: Numbers  # (n_sensors,), the share of ones among the cells observed
     observed: Numbers  # (n_sensors,), the weight of the rows in which each sensor was observed
     n_jobs: int
-    forbidden: tuple[NDArray[np.int64], ...]  # sets of sensors that no source reaches together
+    forbidden: tuple[NDArray[np.int64], ...]  # sets of sensors that no source reaches together, but known ones
+    held: Held  # the known sources
 
     @classmethod
-    def of(cls, table: RowTable, n_jobs: int = 1, forbidden: tuple[NDArray[np.int64], ...] = ()) -> LossyTable:
+    def of(
+        cls,
+        table: RowTable,
+        n_jobs: int = 1,
+        forbidden: tuple[NDArray[np.int64], ...] = (),
+        held: Held | None = None,
+    ) -> LossyTable:
         """The table with ones and gaps in one list."""
+        held = held or Held(np.zeros(0), np.zeros((0, table.n_sensors)))
         n_ones, n_gaps = np.diff(table.cells.ones.start), np.diff(table.cells.gaps.start)
         row = np.concatenate([np.repeat(table.rows, n_ones), np.repeat(table.rows, n_gaps)])
         sensor = np.concatenate([table.cells.ones.items, table.cells.gaps.items])
@@ -58,7 +101,7 @@ class LossyTable:
         usual = table.ones() / np.maximum(observed, 1.0)
         place_of = np.argsort(lists.items, kind="stable")
         rows_of = turned(lists, table.n_sensors)
-        return cls(table.n_sensors, table.n_samples, cells, rows_of, place_of, usual, observed, n_jobs, forbidden)
+        return cls(table.n_sensors, table.n_samples, cells, rows_of, place_of, usual, observed, n_jobs, forbidden, held)
 
     @property
     def rows(self) -> NDArray[np.int64]:
@@ -108,10 +151,8 @@ class LossyState:
 
     @classmethod
     def empty(cls, table: LossyTable) -> LossyState:
-        """No source yet: all ones come from leaks."""
-        leak = np.clip(table.usual, LEAST_LEAK, MOST_LEAK)
-        none = np.zeros((0, table.n_sensors))
-        return cls.asleep(table, np.zeros(0), none, leak)
+        """No source yet but the known ones, which are asleep: all ones come from leaks."""
+        return cls.asleep(table, *table.held.first(), np.clip(table.usual, LEAST_LEAK, MOST_LEAK))
 
     @classmethod
     def asleep(cls, table: LossyTable, probability: Numbers, reach: Numbers, leak: Numbers) -> LossyState:
@@ -190,11 +231,15 @@ class LossyState:
 
     def pruned(self, share: float) -> LossyState:
         """Without the edges that are worth less than this share of the bar, and sources that have no two edges left."""
+        n_known = self.table.held.size
         reach = np.where(self.worth < share * self.table.bar, 0.0, self.reach)
+        reach[:n_known] = self.reach[:n_known]
         for together in self.table.forbidden:
             broken = np.flatnonzero((reach[:, together] > 0).all(axis=1))
+            broken = broken[broken >= n_known]
             reach[broken, together[self.worth[np.ix_(broken, together)].argmin(axis=1)]] = 0.0
         kept = ((reach > 0).sum(axis=1) >= 2) & (self.n_on >= FEW_ON)
+        kept[:n_known] = True
         return replace(self, reach=reach).kept(np.flatnonzero(kept))
 
 
@@ -258,6 +303,7 @@ def counted(state: LossyState, sweep: LossySweep) -> tuple[EdgeCounts, NDArray[n
     absent = state.reach == 0
     worth += (n_on[:, None] - n_ones) * np.where(absent, np.log(TRIAL_FAIL), np.log1p(-state.reach))
     opened = absent & (worth > OPENS * table.bar) & (n_ones > FEW_ONES) & (n_on > FEW_ON)[:, None]
+    opened[: table.held.size] = False
     by_itself = table.by_sensor(table.cells.heard * state.leak[table.cells.ones.items] / (1.0 - state.quiet))
     expected = sweep.expected + silent_rows
     counts = EdgeCounts(
@@ -314,11 +360,12 @@ def maximised(state: LossyState, counts: EdgeCounts, most_reach: float) -> Lossy
     reach = np.minimum(counts.worked / np.maximum(counts.n_on, 1e-9)[:, None], most_reach)
     reach = np.where((counts.n_on < 0.5)[:, None], state.reach, reach)
     reach[reach < LEAST_EDGE] = 0.0
-    probability = (counts.expected / counts.weight + 0.1) / (table.n_samples + 0.2)
+    probability = np.clip((counts.expected / counts.weight + 0.1) / (table.n_samples + 0.2), RAREST, MOST_FREQUENT)
+    table.held.hold(probability, reach)
     leak = counts.by_itself / counts.weight / np.maximum(table.observed, 1.0)
     return replace(
         state,
-        probability=np.clip(probability, RAREST, MOST_FREQUENT),
+        probability=probability,
         reach=reach,
         leak=np.clip(leak, LEAST_LEAK, MOST_LEAK),
         n_on=counts.n_on / counts.weight,
