@@ -24,6 +24,7 @@ from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from bica.progress import listening
+from bica.simulate import topology
 
 REACH = np.array(
     [
@@ -249,6 +250,18 @@ def test_sure_sources_inside_each_other_are_one_lossy_source_and_begin_a_search_
     start = LossyRival(Varying.of(data, (), ()), lambda: found, lambda it: it).start(NoiseShape.shared_flips(5, 1e-6))
     assert sorted(start.sources.tolist()) == [0b11, 0b111, 0b1111]
     assert np.isclose(1 - np.exp(-start.rate), [chances[2] * (1 - first_two), first_two - chances[0], chances[0]]).all()
+
+
+@pytest.mark.parametrize("n_samples", [200, 1000])
+def test_nested_sources_stay_sure_where_lossy_ones_explain_the_rows_no_better(n_samples):
+    """In network four most sources lie inside others, so that seven lossy ones explain its rows as well as sixteen."""
+    truth = topology("four")
+    fit = Likelihood().fit(
+        PatternCounts.of(truth.sample(n_samples, np.random.default_rng(71))), np.random.default_rng(0)
+    )
+    assert not fit.model.has_lossy_edges
+    assert {tuple(column) for column in fit.model.mixing.T} == {tuple(column) for column in truth.mixing.T}
+    assert fit.diagnostics["other_edges"]["n_sources"] < truth.n_sources
 
 
 def test_a_search_whose_sources_cost_more_than_lossy_ones_is_given_up():

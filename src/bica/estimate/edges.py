@@ -28,6 +28,7 @@ from bica.text import counted, folded
 NAMED = 6  # sensors of a family that are named
 MOST_SHARED = 2  # unknown rates of noise that all sensors share; where there are more, each sensor has its own
 FAR_AHEAD = 40.0  # nats: more than a search with sure edges gains that began with the sources nearest to lossy ones
+TELLING = 6.0  # nats of log-likelihood by which lossy edges must explain the rows better where they are not far ahead
 LEAST_ROWS = 3.0  # that a sure source to begin with is on in
 MOST_FREQUENT = 0.95  # probability of such a source: its rate must be finite
 LEAST_SENSORS = 3  # that tell a lossy edge from a rare source
@@ -156,12 +157,22 @@ class LossyRival:
         ahead = self.score() - self.score_of(sure)
         if self.found.interrupted:
             return cut_short(sure)
-        lossy = self.fit() if ahead > 0 else None
+        lossy = self.fit() if self._wins(sure, ahead) else None
         if lossy is None or (_tells_nothing(lossy) and not self.has_stopped_the_other):
             return _noted(sure, "sure", self.found.probability.size, self.found.log_likelihood, -ahead)
         so_far = " when the search was given up" if self.has_stopped_the_other else ""
         lossy = _noted(lossy, "lossy", sure.model.n_sources, sure.log_likelihood, ahead, so_far)
         return cut_short(lossy) if "interrupted" in sure.diagnostics else lossy
+
+    def _wins(self, sure: Fit, ahead: float) -> bool:
+        """Whether lossy edges are the answer.
+
+        Sure sources that contain each other look exactly like one lossy source, which is cheaper. So where the rows are
+        explained as well either way, fewer sources decide only if they are far fewer.
+        """
+        if ahead <= 0 or self.found.log_likelihood is None or sure.log_likelihood is None:
+            return ahead > 0
+        return ahead > FAR_AHEAD or self.found.log_likelihood - sure.log_likelihood > TELLING
 
     def compared_with(self, sure: Fit) -> Fit:
         """A fit with sure edges, as the user wants it, with how far behind lossy edges it is."""
