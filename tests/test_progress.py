@@ -1,10 +1,12 @@
 """Loops report, a listener shows; parts are done in threads."""
 
 import multiprocessing
+import signal
 import threading
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from subprocess import run
 from sys import executable
+from time import sleep
 
 import joblib
 import numpy as np
@@ -14,7 +16,7 @@ from bica import BICA, FindBICA, Likelihood, PatternCounts
 from bica.compare import Setting, run_plan, tasks
 from bica.errors import SettingError
 from bica.estimate.bootstrap import bootstrap
-from bica.progress import in_threads, listening, n_threads, spread, tracked, work_on
+from bica.progress import ctrl_c_beside_loops, in_threads, listening, n_threads, spread, tracked, work_on
 
 
 @pytest.fixture
@@ -180,3 +182,38 @@ def test_an_executor_gets_every_part_and_answers_come_in_order():
     assert executor.sent == 200
     with pytest.raises(SettingError, match="is no executor"), work_on(3):
         pass
+
+
+class TestCtrlC:
+    PRESS = "from signal import SIGINT, raise_signal\nraise_signal(SIGINT)\nended = True"
+
+    @pytest.mark.parametrize("place", ["/somewhere/numba/core/serialize.py", "<string>"])
+    def test_is_put_off_while_a_compiled_loop_hands_over(self, place):
+        seen = {}
+        with ctrl_c_beside_loops():
+            exec(compile(self.PRESS, place, "exec"), seen)
+            with pytest.raises(KeyboardInterrupt):
+                sleep(30)
+        assert seen["ended"]
+
+    def test_strikes_at_once_elsewhere(self):
+        seen = {}
+        with ctrl_c_beside_loops(), pytest.raises(KeyboardInterrupt):
+            exec(compile(self.PRESS, "/somewhere/steps.py", "exec"), seen)
+        assert "ended" not in seen
+
+    def test_leaves_handlers_as_they_were(self):
+        before = signal.getsignal(signal.SIGINT)
+        with ctrl_c_beside_loops(), ctrl_c_beside_loops():
+            assert signal.getsignal(signal.SIGINT) is not before
+        assert signal.getsignal(signal.SIGINT) is before
+
+    def test_a_handler_of_the_user_stays(self):
+        pressed = []
+        before = signal.signal(signal.SIGINT, lambda *_: pressed.append(1))
+        try:
+            with ctrl_c_beside_loops():
+                signal.raise_signal(signal.SIGINT)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        assert pressed == [1]

@@ -18,7 +18,7 @@ from bica.data.tables import open_table
 from bica.diagnose.verdicts import Diagnosis
 from bica.errors import BicaWarning, DataError, SettingError
 from bica.model.fit import Fit, Method
-from bica.progress import report
+from bica.progress import ctrl_c_beside_loops, report
 
 Data = PatternCounts | TableSums | Rows  # counted rows, a large table by its sums, or rows in order
 
@@ -84,6 +84,7 @@ def order_of(
         return order_in(table)
 
 
+@ctrl_c_beside_loops()
 def learn(data: Data, method: Method, rng: np.random.Generator, order: Order | None = None) -> Learned:
     """Learn a model and diagnose it.
 

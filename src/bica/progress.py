@@ -4,6 +4,9 @@ A time limit is Ctrl-C by the clock: a report after it raises ``TimeUp``, so who
 keeps it then, too. Kernels run free of the interpreter lock, so that threads use every core.
 """
 
+import _thread
+import os
+import signal
 import sys
 import threading
 import warnings
@@ -14,6 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from numbers import Integral, Real
 from time import monotonic
+from types import FrameType
 from typing import TextIO, TypeVar
 
 from bica.errors import SettingError
@@ -44,6 +48,47 @@ def report(what: str, done: int, total: int | None) -> None:
     listener = _listener.get()
     if listener is not None:
         listener(what, done, total)
+
+
+# numba runs some Python while it hands over what a compiled loop returns, does not expect an exception there, and takes
+# the process down with it. The classes of named tuples are made from text.
+BETWEEN_LOOPS = (f"{os.sep}numba{os.sep}", f"{os.sep}llvmlite{os.sep}", "<string>")
+AGAIN = 0.02  # seconds after which what was put off there is tried again
+
+
+def is_between_loops(frame: FrameType | None) -> bool:
+    """Whether Python is just handing values to a compiled loop or back, where nothing may be raised."""
+    return frame is not None and any(place in frame.f_code.co_filename for place in BETWEEN_LOOPS)
+
+
+@contextmanager
+def ctrl_c_beside_loops() -> Iterator[None]:
+    """Put Ctrl-C off while a compiled loop is handing over; a handler of the user's own stays as it is."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+
+    def strike(number: int, frame: FrameType | None) -> None:
+        if is_between_loops(frame):
+            again = threading.Timer(AGAIN, _press_ctrl_c)
+            again.daemon = True
+            again.start()
+        else:
+            signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, strike)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _press_ctrl_c() -> None:
+    if hasattr(signal, "pthread_kill"):  # also wakes a main thread that waits
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
 
 
 class TimeUp(KeyboardInterrupt):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from bica.progress import COMPILING, WAIT, listening
+from bica.progress import COMPILING, WAIT, ctrl_c_beside_loops, listening
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -265,7 +265,7 @@ def waiting(what: str, on_ctrl_c: str = STOPPING) -> Iterator[None]:
     """Show that ``what`` is going on, and how far the loops inside have come: a bar, or a line every ten seconds."""
     before, SAID["on Ctrl-C"] = SAID["on Ctrl-C"], on_ctrl_c
     try:
-        with _shown(what) if notes().is_terminal else _reported(what):
+        with ctrl_c_beside_loops(), _shown(what) if notes().is_terminal else _reported(what):
             yield
     finally:
         SAID["on Ctrl-C"] = before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import threading
@@ -29,6 +28,7 @@ from bica.model.files import as_json
 from bica.model.fit import Fit, Method
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
+from bica.progress import AGAIN, is_between_loops
 from bica.simulate import EVALUATION, TOPOLOGIES, Problem, bars, random_network, simulate, topology, with_lossy_edges
 from bica.version import __version__
 
@@ -256,12 +256,6 @@ def _fit(rival: Contender, problem: Problem, seed: int) -> Fit:
     return method.fit(data, np.random.default_rng([seed, 1]))
 
 
-BETWEEN_LOOPS = (
-    f"{os.sep}numba{os.sep}"  # what hands values to compiled loops and back; an exception there would crash it
-)
-AGAIN = 0.01  # seconds until another try
-
-
 @contextmanager
 def cpu_limit(seconds: float | None) -> Iterator[None]:
     """Work inside that takes more CPU time raises ``LimitError``, between two steps of Python; None sets no limit.
@@ -280,7 +274,7 @@ def cpu_limit(seconds: float | None) -> Iterator[None]:
         return
 
     def give_up(_: int, frame: FrameType | None) -> None:
-        if frame is None or BETWEEN_LOOPS not in frame.f_code.co_filename:
+        if not is_between_loops(frame):
             raise LimitError(f"it took more than {seconds:g} s of CPU time")
 
     before = signal.signal(signal.SIGPROF, give_up)
