@@ -1,6 +1,7 @@
 """Settings for all tests."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import settings
 
 settings.register_profile("bica", deadline=None, derandomize=True)  # the same examples on every machine
 settings.load_profile("bica")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
