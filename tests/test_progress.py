@@ -3,6 +3,7 @@
 import multiprocessing
 import signal
 import threading
+from collections import namedtuple
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from subprocess import run
 from sys import executable
@@ -16,7 +17,16 @@ from bica import BICA, FindBICA, Likelihood, PatternCounts
 from bica.compare import Setting, run_plan, tasks
 from bica.errors import SettingError
 from bica.estimate.bootstrap import bootstrap
-from bica.progress import ctrl_c_beside_loops, in_threads, listening, n_threads, spread, tracked, work_on
+from bica.progress import (
+    MAKES_NAMED_TUPLES,
+    ctrl_c_beside_loops,
+    in_threads,
+    listening,
+    n_threads,
+    spread,
+    tracked,
+    work_on,
+)
 
 
 @pytest.fixture
@@ -187,19 +197,27 @@ def test_an_executor_gets_every_part_and_answers_come_in_order():
 class TestCtrlC:
     PRESS = "from signal import SIGINT, raise_signal\nraise_signal(SIGINT)\nended = True"
 
-    @pytest.mark.parametrize("place", ["/somewhere/numba/core/serialize.py", "<string>"])
-    def test_is_put_off_while_a_compiled_loop_hands_over(self, place):
+    def test_is_put_off_while_a_compiled_loop_hands_over(self):
         seen = {}
         with ctrl_c_beside_loops():
-            exec(compile(self.PRESS, place, "exec"), seen)
+            exec(compile(self.PRESS, "/somewhere/numba/core/serialize.py", "exec"), seen)
             with pytest.raises(KeyboardInterrupt):
                 sleep(30)
         assert seen["ended"]
 
+    def test_is_put_off_while_a_named_tuple_is_made(self):
+        made = namedtuple("Pressed", "number").__new__.__code__
+        assert (made.co_filename, made.co_name) == MAKES_NAMED_TUPLES
+        press = eval("lambda raise_it, number: (raise_it(number), number)[1]")
+        with ctrl_c_beside_loops():
+            assert press(signal.raise_signal, signal.SIGINT) == signal.SIGINT
+            with pytest.raises(KeyboardInterrupt):
+                sleep(30)
+
     def test_strikes_at_once_elsewhere(self):
         seen = {}
         with ctrl_c_beside_loops(), pytest.raises(KeyboardInterrupt):
-            exec(compile(self.PRESS, "/somewhere/steps.py", "exec"), seen)
+            exec(compile(self.PRESS, "<string>", "exec"), seen)
         assert "ended" not in seen
 
     def test_leaves_handlers_as_they_were(self):

@@ -51,14 +51,19 @@ def report(what: str, done: int, total: int | None) -> None:
 
 
 # numba runs some Python while it hands over what a compiled loop returns, does not expect an exception there, and takes
-# the process down with it. The classes of named tuples are made from text.
-BETWEEN_LOOPS = (f"{os.sep}numba{os.sep}", f"{os.sep}llvmlite{os.sep}", "<string>")
+# the process down with it. A named tuple is made by a lambda that was made from text.
+BETWEEN_LOOPS = (f"{os.sep}numba{os.sep}", f"{os.sep}llvmlite{os.sep}")
+MAKES_NAMED_TUPLES = ("<string>", "<lambda>")
 AGAIN = 0.02  # seconds after which what was put off there is tried again
 
 
 def is_between_loops(frame: FrameType | None) -> bool:
     """Whether Python is just handing values to a compiled loop or back, where nothing may be raised."""
-    return frame is not None and any(place in frame.f_code.co_filename for place in BETWEEN_LOOPS)
+    if frame is None:
+        return False
+    code = frame.f_code
+    made = (code.co_filename, code.co_name) == MAKES_NAMED_TUPLES
+    return made or any(place in code.co_filename for place in BETWEEN_LOOPS)
 
 
 @contextmanager

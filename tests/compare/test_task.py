@@ -84,7 +84,8 @@ def test_the_limit_waits_until_numba_has_handed_over_what_a_loop_returned():
     with cpu_limit(60):
         give_up = signal.getsignal(signal.SIGPROF)
         inside = sys._getframe()
-        handing_over = SimpleNamespace(f_code=SimpleNamespace(co_filename=numba.core.serialize.__file__))
+        place = {"co_filename": numba.core.serialize.__file__, "co_name": "_numba_unpickle"}
+        handing_over = SimpleNamespace(f_code=SimpleNamespace(**place))
         assert give_up(signal.SIGPROF, handing_over) is None
         with pytest.raises(LimitError, match="more than 60 s"):
             give_up(signal.SIGPROF, inside)
