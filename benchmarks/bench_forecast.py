@@ -80,11 +80,12 @@ def child(name: str, limited: bool) -> None:
     import numpy as np
 
     from bica.diagnose.table import TableCheck
-    from bica.estimate.likelihood import Likelihood, forecast
-    from bica.pipeline import read
+    from bica.estimate.forecast import forecast
+    from bica.estimate.likelihood import Likelihood
+    from bica.pipeline import observe
 
     warnings.simplefilter("ignore")
-    data, rng = read(rows_of(name)), np.random.default_rng(0)
+    data, rng = observe(rows_of(name)).data, np.random.default_rng(0)
     if limited:
         begun = time.monotonic()
         fit = Likelihood(time_limit=LIMIT).fit(data, rng)

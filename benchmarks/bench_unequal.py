@@ -19,7 +19,7 @@ from bica.simulate import random_network
 N_SEEDS = int(sys.argv[1]) if len(sys.argv) > 1 else 50
 FIRST_SEED = (
     int(sys.argv[2]) if len(sys.argv) > 2 else 5000
-)  # the constants of estimate/noise.py were chosen on seeds below 200
+)  # the constants of estimate/whole.py were chosen on seeds below 200
 N_PROBLEMS = int(sys.argv[3]) if len(sys.argv) > 3 else None
 TOLD = 0.02  # a standard error below which the rows tell a rate
 

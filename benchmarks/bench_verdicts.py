@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from bica import Likelihood, Noise, OrMixture, PatternCounts
-from bica.diagnose.table import hints
+from bica.diagnose.hints import hints
 from bica.diagnose.verdicts import Diagnosis
 from bica.errors import BicaWarning
 from bica.estimate.settings import KnownSource

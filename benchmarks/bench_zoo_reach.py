@@ -20,9 +20,9 @@ from scipy.stats import norm
 
 from bica import OrMixture, PatternCounts
 from bica.estimate.lattice import Cells, Surface
-from bica.estimate.rows.states import RowSurface, StateCells, first_shape
+from bica.estimate.rows.states import RowSurface, StateCells, first_shape, from_rows
 from bica.estimate.score import Scale, cost_by_size
-from bica.estimate.search import SearchTask, SourceSearch, Start, from_rows, relatives
+from bica.estimate.search import SearchTask, SourceSearch, Start, relatives
 from bica.estimate.settings import Varying, as_sets
 
 CLEAR = 25.0  # nats that a source gains at once, beyond which no rule would miss it

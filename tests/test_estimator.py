@@ -445,7 +445,7 @@ def test_what_needs_the_rows_is_refused_without_them(fitted):
 def test_what_is_no_model_is_refused(tmp_path):
     with pytest.raises(SettingError, match="3 is no model; give an OrMixture, a Fit or the path of a model file"):
         BICA.from_model(3)
-    with pytest.raises(ModelFileError, match="cannot be read"):
+    with pytest.raises(ModelFileError, match="there is no file"):
         BICA.from_model(tmp_path / "nothing.json")
 
 

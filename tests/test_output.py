@@ -3,6 +3,8 @@
 import errno
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -246,3 +248,21 @@ def test_a_program_that_cannot_unwind_still_leaves_nothing(target):
         assert os.listdir(target.parent) == []
         draft.write_text("whole")
     assert os.listdir(target.parent) == [target.name]
+
+
+def in_a_process(script, folder):
+    """What is left among the temporary files of a program when it has ended."""
+    code = f"from bica.output import begin_passing, passing_path\nimport os\n{script}"
+    done = subprocess.run([sys.executable, "-c", code], env=os.environ | {"TMPDIR": str(folder)}, capture_output=True)
+    return done.returncode, os.listdir(folder)
+
+
+def test_what_a_signal_keeps_from_being_entered_is_removed_when_the_program_ends(tmp_path):
+    """A request to end may strike after a folder is made and before anything would remove it."""
+    assert in_a_process("passing_path().mkdir(); raise SystemExit(7)", tmp_path) == (7, [])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_copy_of_a_program_leaves_what_is_its_parents(tmp_path):
+    script = "path = passing_path(); path.mkdir()\nif not (pid := os.fork()): raise SystemExit(0)\nos.waitpid(pid, 0)\n"
+    assert in_a_process(f"{script}raise SystemExit(0 if path.exists() else 1)", tmp_path) == (0, [])

@@ -18,9 +18,8 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bica.data.columns import Binarize, numbered
-from bica.data.observations import TableSums
 from bica.data.patterns import PatternCounts
-from bica.data.rows import Order, Rows, are_names, refuse_other_columns
+from bica.data.rows import Rows, are_names, refuse_other_columns
 from bica.errors import BicaWarning, DataError, InfeasibleError, MisfitWarning, SettingError
 from bica.methods import DEFAULTS, NoiseSetting, chosen_method
 from bica.model.fit import Fit, Method
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from bica.estimate.bootstrap import Bootstrap
     from bica.invert.explain import Explanations
     from bica.invert.posterior import LogProbability
-    from bica.pipeline import Data
+    from bica.pipeline import Data, Observed
     from bica.report.page import Report
 
 IF_IN_ORDER = "if they are consecutive slots, learn from their order with temporal=True"
@@ -80,7 +79,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Whether rows are consecutive slots in which sources stay on for a while: then ``fit`` learns from their order,
         if the method can ("likelihood"; others learn without it), and ``transform`` decodes all rows together. A
         number says for how many slots sources stay on, on average, when rows are decoded; True finds that out, source
-        by source. Learning from the order takes neither ``known``, ``forbidden`` nor ``prior``, and no weights.
+        by source. Learning from the order takes known sources without their probability, no ``prior`` and no weights.
     time_limit : float or None
         Seconds after which ``fit`` ends with the best model so far and a warning, ``bootstrap`` with the resamples so
         far ("likelihood" only); None: no limit. A fit that needs less is the same as without. ``diagnostics_`` then
@@ -184,9 +183,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """
         with self._reporting():
             if self.temporal is False:
-                data = self._observations(X, sample_weight)
-                in_order = sample_weight is None and isinstance(data, PatternCounts)
-                return self._learn(data, self._order(X) if in_order else None)
+                return self._learn(self._observed(X, sample_weight))
             if sample_weight is not None:
                 raise SettingError("consecutive rows count once each; leave out sample_weight, or temporal")
             rows = self._rows(X, first=True)
@@ -414,23 +411,17 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         check_is_fitted(self)
         return self.fit_
 
-    def _order(self, X: Any) -> Order:
-        """What the order of the rows shows; a warning says if consecutive ones are alike, or if they change."""
-        from bica.pipeline import order_of
-
-        table, sensors = self._checked(X, first=False)
-        order = order_of(table, sensors=sensors, binarize=self.binarize)
-        for found, advice in ((order.persistence, IF_IN_ORDER), (order.trend, IF_IN_TIME)):
-            if found is not None:
-                warnings.warn(f"{found.words()}; {advice}", MisfitWarning, stacklevel=3)
-        return order
-
-    def _learn(self, data: Data, order: Order | None = None) -> Self:
+    def _learn(self, data: Data | Observed) -> Self:
+        """Learn; warnings say if consecutive rows are alike, if they change on the way, or if no model fits them."""
         from bica.pipeline import learn
 
-        learned = learn(data, self._method(), _generator(self.random_state), order)
+        learned = learn(data, self._method(), _generator(self.random_state))
         self._counts_so_far = learned.counts
         self._set_fit(learned.fit.with_names_of(self.fit_) if hasattr(self, "fit_") else learned.fit)
+        if isinstance(learned.counts, PatternCounts) and self.temporal is False:
+            for found, advice in ((learned.order.persistence, IF_IN_ORDER), (learned.order.trend, IF_IN_TIME)):
+                if found is not None:
+                    warnings.warn(f"{found.words()}; {advice}", MisfitWarning, stacklevel=3)
         if learned.diagnosis.verdict == "misfit":
             warnings.warn(f"{learned.diagnosis.reasons[0]}; {AFTER_A_MISFIT}", MisfitWarning, stacklevel=3)
         return self
@@ -483,17 +474,16 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     def _method(self) -> Method:
         return chosen_method(self.method, self.n_jobs, **{name: getattr(self, name) for name in DEFAULTS})
 
-    def _observations(self, X: Any, sample_weight: ArrayLike | None) -> PatternCounts | TableSums:
+    def _observed(self, X: Any, sample_weight: ArrayLike | None) -> Observed:
         """The table to learn from: counted, or by its sums where it is large or lies on a cluster."""
-        from bica.pipeline import read
+        from bica.pipeline import Observed, observe
 
         if isinstance(X, PatternCounts):
-            return self._counts(X, sample_weight, first=True)
+            return Observed(self._counts(X, sample_weight, first=True))
         rows, sensors = self._checked(X, first=True)
-        data = read(rows, sensors=sensors, sample_weight=sample_weight, binarize=self.binarize)
-        assert not isinstance(data, Rows)
-        self._check_columns(data.sensors, first=True)
-        return data
+        found = observe(rows, sensors=sensors, sample_weight=sample_weight, binarize=self.binarize)
+        self._check_columns(found.data.sensors, first=True)
+        return found
 
     def _counts(self, X: Any, sample_weight: ArrayLike | None, *, first: bool) -> PatternCounts:
         if isinstance(X, PatternCounts) and (sample_weight is not None or self.binarize is not None):

@@ -3,6 +3,7 @@
 Where a command names an output, a single dash is standard output.
 """
 
+import atexit
 import errno
 import os
 import sys
@@ -67,9 +68,14 @@ def end_passing(path: Path) -> None:
 
 
 def end_all_passing() -> None:
-    """The last act of a program that cannot unwind: remove every draft and temporary file."""
+    """The last act of a program: remove every draft and temporary file that unwinding has left."""
     for path in list(_passing):
         end_passing(path)
+
+
+atexit.register(end_all_passing)  # a signal may strike between making a file and entering what would remove it
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_passing.clear)  # they are the parent's
 
 
 @contextmanager

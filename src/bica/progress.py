@@ -32,11 +32,12 @@ WAIT = f"{COMPILING}: the first run after an install takes some seconds longer"
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Send the reports of everything that runs inside to ``listener``."""
+    """Send the reports of everything that runs inside to ``listener``, and put Ctrl-C off where it would do harm."""
     token = _listener.set(listener)
     _listeners.append(listener)
     try:
-        yield
+        with ctrl_c_beside_loops():
+            yield
     finally:
         _listeners.remove(listener)
         _listener.reset(token)

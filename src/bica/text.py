@@ -151,7 +151,7 @@ def counted_as(n: float, forms: tuple[str, str]) -> str:
     return f"{n:.15g} {forms[0] if n == 1 else forms[1]}"
 
 
-OUR_NOUNS = re.compile(r"(?<![\w'\"-])(sensor|source|row)(s?)(?![\w'\"-])")
+OUR_NOUNS = re.compile(r"(?<![\w'\"-])(?:(sensor|source|row)(s?)|source(\d+))(?![\w'\"-])")  # or source3
 
 
 def in_words_of(nouns: Nouns, sentence: str, names: Iterable[str] = ()) -> str:
@@ -161,12 +161,28 @@ def in_words_of(nouns: Nouns, sentence: str, names: Iterable[str] = ()) -> str:
 
     >>> in_words_of(Nouns(rows="patients"), "the rows are odd; try `bica fit rows.csv`")
     'the patients are odd; try `bica fit rows.csv`'
+    >>> in_words_of(Nouns(sources="diseases"), "source1 and source2 cannot be told apart")
+    'disease1 and disease2 cannot be told apart'
     """
     if nouns == USUAL_NOUNS or any(OUR_NOUNS.search(name) for name in names):
         return sentence
     parts = sentence.split("`")
-    parts[::2] = [OUR_NOUNS.sub(lambda found: getattr(nouns, found[1])[bool(found[2])], part) for part in parts[::2]]
+    parts[::2] = [OUR_NOUNS.sub(lambda found: _their_noun(nouns, found), part) for part in parts[::2]]
     return "`".join(parts)
+
+
+def _their_noun(nouns: Nouns, found: re.Match[str]) -> str:
+    ours, plural, number = found.groups()
+    return f"{nouns.source[0]}{number}" if ours is None else str(getattr(nouns, ours)[bool(plural)])
+
+
+def in_a_list(name: str) -> str:
+    """A name as it stands in a list of names: in double quotes if it holds a comma.
+
+    >>> in_a_list("milk"), in_a_list("bread, dark")
+    ('milk', '"bread, dark"')
+    """
+    return f'"{name}"' if "," in name else name
 
 
 def folded(names: Sequence[str], at_most: int, n_names: int | None = None) -> str:
@@ -204,3 +220,19 @@ VERDICTS = {  # and what each means
     "misfit": "misfit: the rows contradict the model",
     "open": "open: so far nothing speaks against independent sources; a fit will show",
 }
+BEFORE_A_FIT = VERDICTS | {  # where there is no model yet
+    "doubtful": "doubtful: something in the table speaks against independent sources",
+    "misfit": "misfit: independent sources do not make such rows",
+}
+
+
+USUAL_NOUN = "source"
+
+
+def shown_names(names: Iterable[str | None], noun: str = USUAL_NOUN) -> tuple[str, ...]:
+    """A name for every source, no two alike: the given one or, by its place, ``noun`` and a number.
+
+    >>> shown_names([None, "flu", None]), shown_names([None, "flu"], "disease")
+    (('source1', 'flu', 'source3'), ('disease1', 'flu'))
+    """
+    return told_apart(name or f"{noun}{j + 1}" for j, name in enumerate(names))

@@ -110,7 +110,7 @@ def test_too_little_memory_is_a_sentence(stage):
         "import resource, re, sys\nfrom bica.cli.app import main\nimport bica.pipeline, numpy as np\n"
         "size = int(re.search(r'VmSize:\\s+(\\d+)', open('/proc/self/status').read())[1]) * 1024\n"
         "resource.setrlimit(resource.RLIMIT_AS, (size + (1 << 28), size + (1 << 28)))\n"
-        "bica.pipeline.read = lambda *_, **__: np.ones(1 << 40)\n"
+        "bica.pipeline.observe = lambda *_, **__: np.ones(1 << 40)\n"
         "sys.argv = ['bica', 'fit', 't.csv', '-o', 'new.json']\nmain()\n"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=stage.folder, capture_output=True, text=True)

@@ -144,7 +144,7 @@ def test_python_dash_m_tells_errors_the_same_way(tmp_path):
     shown = shell("show", tmp_path / "nothing.json")
     assert shown.returncode == 3
     assert shown.stdout == ""
-    assert shown.stderr == f"bica: {tmp_path / 'nothing.json'} cannot be read: No such file or directory\n"
+    assert shown.stderr == f"bica: there is no file {tmp_path / 'nothing.json'}; check the name and the folder\n"
 
 
 BUSY = """

@@ -150,7 +150,15 @@ class TestShapes:
         Path("t.txt").write_text("\n".join(baskets))
         counts = PatternCounts.of("t.txt", baskets=True)
         assert counts.project(list(FRAME.columns)) == PatternCounts.of(shopped)
+        Path("t.txt").write_text("\n\n" + "\n".join(baskets) + "\n\n")  # only within the file an empty line is a row
+        assert PatternCounts.of("t.txt", baskets=True).n_samples == len(baskets) + 2
         assert "door, hall" in fitted(run, "t.txt", "--baskets").stdout
+
+    def test_a_name_with_a_comma_is_quoted_where_names_are_listed(self, run):
+        OrMixture([[1], [1]], [0.5], sensors=["bread, dark", "milk"]).save("m.json")
+        assert '"bread, dark", milk' in run("show", "m.json").stdout
+        explained = run("explain", "m.json", "--on", '"bread, dark",milk').stdout
+        assert 'on: "bread, dark", milk' in explained
 
     def test_a_long_table_has_a_line_per_cell_that_is_on(self, run):
         on = FRAME.stack()

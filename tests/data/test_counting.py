@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.data import chunks
+from bica.data import columns
 from bica.data import patterns as counting
-from bica.data.chunks import Chunk
+from bica.data.columns import Chunk
 from bica.data.patterns import PatternCounts, count_rows
 from bica.data.tables import open_table
 from bica.kernels.bits import packed
@@ -85,7 +85,7 @@ def test_every_reader_gives_the_same_bytes_for_any_chunks(monkeypatch, container
     rng = np.random.default_rng(0)
     rows = [[None if cell == 2 else int(cell) for cell in row] for row in rng.integers(0, 3, (30, 3))]
     expected = PatternCounts.of(np.array(rows, object), sensors=["a", "b", "c"])
-    monkeypatch.setattr(chunks, "CELLS_A_CHUNK", cells_a_chunk)
+    monkeypatch.setattr(columns, "CELLS_A_CHUNK", cells_a_chunk)
     monkeypatch.setattr("bica.data.readers.engine.GROUPED_ROWS", cells_a_chunk)
     for reader in ("frames", "engine", "relations"):
         monkeypatch.setattr(f"bica.data.readers.{reader}.GROUPED_SENSORS", grouped)

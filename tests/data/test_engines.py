@@ -10,7 +10,7 @@ from bica.data.patterns import PatternCounts
 from bica.data.tables import open_table
 from bica.errors import DataError
 from bica.estimate.likelihood import Likelihood
-from bica.pipeline import learn, read
+from bica.pipeline import learn, observe
 from tests.data.test_partitions import saved, sparse_table
 
 pd = pytest.importorskip("pandas")
@@ -34,7 +34,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory, frame):
-    learned = learn(read(frame), Likelihood(n_jobs=1), np.random.default_rng(0))
+    learned = learn(frame, Likelihood(n_jobs=1), np.random.default_rng(0))
     return saved(learned, tmp_path_factory.mktemp("model") / "model.json")
 
 
@@ -61,7 +61,7 @@ def test_dask_learns_the_same_model_and_keeps_the_rows(dask_client, frame, expec
     sizes = received(dask_client, monkeypatch)
     parts = dd.from_pandas(frame, npartitions=n_parts)
     parts = dd.concat([parts, parts[parts.s00 != parts.s00]])  # and empty partitions
-    data = read(parts)
+    data = observe(parts).data
     assert isinstance(data, TableSums)
     assert saved(learn(data, Likelihood(n_jobs=2), np.random.default_rng(0)), tmp_path / "model.json") == expected
     pairs = 70 * 70 * 8
@@ -86,7 +86,7 @@ def test_dask_says_what_is_wrong_with_a_cell(dask_client, frame):
     strange = frame.astype(int)
     strange.iloc[17, 3] = 5
     with pytest.raises(DataError, match="column 's03' holds 5"):
-        read(dd.from_pandas(strange, npartitions=2))
+        observe(dd.from_pandas(strange, npartitions=2))
 
 
 def test_missing_cells_weights_and_thresholds_on_dask(dask_client, frame):

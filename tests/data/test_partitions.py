@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from bica.data.observations import TableSums, first_rows, observations_of
+from bica.data.observations import TableSums, observations_of
 from bica.data.partitions import Partition, Shelf, binomial_quantile, joined, pairs_in, sample_in
 from bica.data.patterns import PatternCounts
+from bica.data.rows import first_rows
 from bica.data.tables import open_table
 from bica.estimate.likelihood import Likelihood
-from bica.pipeline import learn, read
+from bica.pipeline import learn, observe
 from tests.reference import slow_columns
 
 
@@ -103,7 +104,7 @@ def test_quantiles_are_those_of_the_binomial_distribution(pairs, probability):
 
 
 def test_the_first_rows_of_a_large_table_are_few_and_in_order(monkeypatch):
-    monkeypatch.setattr("bica.data.observations.LARGE", 100)
+    monkeypatch.setattr("bica.data.rows.LARGE", 100)
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(np.random.default_rng(0).random((1000, 3)) < 0.4, columns=["a", "b", "c"])
     (found,) = first_rows(open_table(frame), 100)
@@ -165,7 +166,7 @@ def test_a_model_learned_from_partitions_is_the_model_of_the_table(gaps, tmp_pat
     rows = sparse_table(4000).astype(float)
     if gaps:
         rows[np.random.default_rng(5).random(rows.shape) < 0.01] = np.nan
-    counts = read(rows)
+    counts = observe(rows).data
     expected = saved(learn(counts, Likelihood(n_jobs=1), np.random.default_rng(0)), tmp_path / "model.json")
     cells = np.where(np.isnan(rows), 2, rows).astype(np.uint8)
     for cuts in ([0, 4000], [0, 0, 1, 777, 4000, 4000]):

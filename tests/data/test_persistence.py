@@ -8,7 +8,7 @@ from bica import BICA, Noise, PatternCounts
 from bica.cli.app import app
 from bica.data.rows import Order, Rows, persistence_of
 from bica.errors import MisfitWarning
-from bica.pipeline import order_of
+from bica.pipeline import observe
 from bica.simulate import markov_activity, random_network, simulate
 
 RNG = np.random.default_rng
@@ -53,7 +53,7 @@ def test_sorted_grouped_and_short_tables_have_no_order():
     assert order_in(rows[np.argsort(rows[:, 0], kind="stable")]) is None  # one column sorted
     assert order_in(np.repeat(rows[:15], 6, axis=0)) is None  # 90 rows
     assert order_in(rows.repeat(RNG(6).integers(0, 4, 2000), axis=0)) is None  # rows entered up to three times
-    assert order_of(PatternCounts.of(rows)) == Order()
+    assert observe(PatternCounts.of(rows)).order == Order()
 
 
 def test_missing_cells_tell_no_runs():

@@ -16,7 +16,7 @@ from bica.data.observations import TableSums, observations_of
 from bica.data.patterns import PatternCounts
 from bica.data.tables import open_table
 from bica.estimate.likelihood import Likelihood
-from bica.pipeline import learn, read
+from bica.pipeline import learn, observe
 from tests.data.test_engines import NAMES, ROWS
 from tests.data.test_partitions import saved
 
@@ -57,11 +57,11 @@ def parts(spark, tmp_path_factory):
 
 def test_spark_learns_the_same_model_and_keeps_the_rows(parts, tmp_path, monkeypatch):
     frame = pd.DataFrame(ROWS, columns=NAMES)
-    expected = saved(learn(read(frame), Likelihood(n_jobs=1), np.random.default_rng(0)), tmp_path / "here.json")
+    expected = saved(learn(frame, Likelihood(n_jobs=1), np.random.default_rng(0)), tmp_path / "here.json")
     for method in ("collect", "toPandas", "toArrow", "toLocalIterator"):
         monkeypatch.setattr(type(parts), method, lambda *_, **__: pytest.fail("rows came to the driver"), raising=False)
     for given in (parts, parts.repartition(5)):
-        data = read(given)
+        data = observe(given).data
         assert isinstance(data, TableSums)
         assert saved(learn(data, Likelihood(n_jobs=1), np.random.default_rng(0)), tmp_path / "there.json") == expected
 

@@ -8,9 +8,9 @@ from click.testing import CliRunner
 
 from bica import BICA, Noise
 from bica.cli.app import app
-from bica.data.rows import Order, Rows, trend_of
+from bica.data.rows import Order, Rows, order_in, trend_of
+from bica.data.tables import open_table
 from bica.errors import MisfitWarning
-from bica.pipeline import order_of
 from bica.simulate import markov_activity, random_network
 
 RNG = np.random.default_rng
@@ -88,7 +88,7 @@ def test_small_changes_of_many_rows_and_sorted_tables_are_no_trend():
     grouped = np.repeat(rows[[5, 3, 9, 7, 2]], [40, 200, 100, 300, 80], axis=0)
     assert trend_in(grouped) is None
     assert trend_in(rows[:50]) is None
-    assert order_of(np.zeros((0, 3))) == Order()
+    assert order_in(open_table(np.zeros((0, 3)))) == Order()
 
 
 @pytest.mark.slow

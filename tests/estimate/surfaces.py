@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bica.data.patterns import PatternCounts
 from bica.estimate.lattice import Cells, NoiseShape, Point, Surface
-from bica.estimate.noise import own_rates, two_rates
+from bica.estimate.whole import own_rates, two_rates
 from bica.model.noise import Noise
 
 clear_rates = st.floats(0.1, 0.3)  # of noise: four sensors leave every row a chance of at least 1e-4

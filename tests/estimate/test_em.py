@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.estimate.lattice import NoiseShape
-from bica.estimate.noise import own_rates, two_rates
-from bica.estimate.score import BetaPrior, em_step
+from bica.estimate.lattice import BetaPrior, NoiseShape, em_step
+from bica.estimate.whole import own_rates, two_rates
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from tests.estimate.surfaces import problems, surface_of

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import invgamma, norm
 
-from bica.estimate.lattice import NoiseShape, Pace
-from bica.estimate.score import SOURCE_ODDS, TYPICAL_RATE, BetaPrior, RatePrior, evidence_correction, refit
+from bica.estimate.lattice import BetaPrior, NoiseShape, Pace, refit
+from bica.estimate.score import SOURCE_ODDS, TYPICAL_RATE, RatePrior, evidence_correction
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from tests.estimate.surfaces import slope_by_differences, surface_of

@@ -272,7 +272,7 @@ def test_sources_that_are_nearly_always_on_do_not_mislead(probability, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n_sensors", "n_sources"), [(9, 9), (20, 15), (40, 30)])
+@pytest.mark.parametrize(("n_sensors", "n_sources"), [(9, 9), (20, 15), (26, 18)])
 def test_the_order_of_the_columns_changes_nothing_but_rounding(n_sensors, n_sources):
     truth = tangled(n_sensors, n_sources, 0.2, 7)
     rows = truth.sample(600, np.random.default_rng(7))

@@ -7,17 +7,12 @@ from scipy.integrate import quad
 from bica import Likelihood
 from bica.data.patterns import PatternCounts
 from bica.diagnose.verdicts import Diagnosis
+from bica.estimate.blocks.learn import rate_of_noise_alone, with_noise_alone
 from bica.estimate.lattice import Surface
-from bica.estimate.likelihood import _with_noise_alone, lattice_task
-from bica.estimate.noise import (
-    TYPICAL_ERROR,
-    log_evidence,
-    own_rates,
-    promised,
-    rate_of_noise_alone,
-)
+from bica.estimate.likelihood import lattice_task
 from bica.estimate.search import has_splinters
 from bica.estimate.settings import Settings, Varying
+from bica.estimate.whole import TYPICAL_ERROR, log_evidence, own_rates, promised
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -189,7 +184,7 @@ def test_a_wide_fit_without_sources_has_the_rate_its_noise_was_drawn_with():
     table = Varying.of(PatternCounts.of(rows), (), ())
     noise = {"estimated": True, "flip_rate": 0.155, "error": 0.001, "interval": [0.153, 0.157]}
     nothing = Fit(OrMixture(np.zeros((3000, 0)), [], Noise.flips(0.155)), diagnostics={"noise": noise})
-    fit = _with_noise_alone(nothing, table)
+    fit = with_noise_alone(nothing, table)
     low, high = fit.diagnostics["noise"]["interval"]
     assert low <= 0.102 <= high
     assert fit.model.noise == Noise.flips(fit.diagnostics["noise"]["flip_rate"])
@@ -199,4 +194,4 @@ def test_a_wide_fit_without_sources_has_the_rate_its_noise_was_drawn_with():
 def test_a_fit_with_sources_keeps_its_noise():
     rows = np.random.default_rng(3).random((10, 20)) < 0.3
     fit = Fit(OrMixture(np.ones((20, 1)), [0.1], Noise.flips(0.2)), diagnostics={"noise": {"flip_rate": 0.2}})
-    assert _with_noise_alone(fit, Varying.of(PatternCounts.of(rows), (), ())) is fit
+    assert with_noise_alone(fit, Varying.of(PatternCounts.of(rows), (), ())) is fit

@@ -7,19 +7,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from bica.estimate.lattice import NoiseShape, Pace, Surface
-from bica.estimate.score import (
-    HIGHEST_RATE,
-    BetaPrior,
-    Found,
-    Refit,
-    Scale,
-    cost_by_size,
-    em_step,
-    is_neighbour,
-    is_union,
-    refit,
-)
+from bica.estimate.lattice import HIGHEST_RATE, BetaPrior, NoiseShape, Pace, Refit, Surface, em_step, refit
+from bica.estimate.score import Found, Scale, cost_by_size, is_neighbour, is_union
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 from tests.estimate.surfaces import cells_of, problems, slope_by_differences, surface_of

@@ -219,3 +219,15 @@ class TestManySensors:
         truth, rng = network([*shifted, list(range(22)), list(range(18, 45))], 0.01, 0, probability=(0.04, 0.12))
         fit = learned(truth.sample(4000, rng))
         assert columns(fit.model) == columns(truth)
+
+
+def test_a_set_that_does_not_better_the_best_is_not_refitted_again(monkeypatch):
+    truth, rng = network(GARR200212, 0.05, 1, probability=(0.05, 0.3))
+    task = lattice_task(Varying.of(PatternCounts.of(truth.sample(1000, rng)), (), ()), Likelihood())
+    looking = task.search()
+    looking.run()
+    moves = (search.add, search.drop, search.exchange_for_steep)
+    looking.run(moves)  # which may still meet sets that only other moves left aside
+    best = looking.best
+    monkeypatch.setattr(Scale, "best", lambda *_, **__: pytest.fail("this set was refitted before"))
+    assert looking.run(moves) is best

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from bica.data.patterns import PatternCounts
-from bica.estimate.lattice import Cells, NoiseShape, Pace, Surface
+from bica.estimate.lattice import BetaPrior, Cells, NoiseShape, Pace, Surface, refit
 from bica.estimate.likelihood import Likelihood, lattice_task
-from bica.estimate.noise import FLIPS, two_rates
-from bica.estimate.score import BetaPrior, refit
+from bica.estimate.score import covariance_of, standard_errors
 from bica.estimate.settings import KnownSource, Varying
-from bica.estimate.whole import covariance_of, standard_errors
+from bica.estimate.whole import FLIPS, two_rates
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
 

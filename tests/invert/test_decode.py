@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.data.chunks import MISSING
+from bica.data.columns import MISSING
 from bica.errors import DataError, SettingError
 from bica.invert.decode import decode
 from bica.kernels.bits import packed, unpacked

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from bica.data.chunks import MISSING
+from bica.data.columns import MISSING
 from bica.errors import InfeasibleError, SettingError
 from bica.invert.decode import decode
 from bica.invert.explain import _changed, explain

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bica.data.chunks import MISSING
+from bica.data.columns import MISSING
 from bica.invert.decode import decode
 from bica.kernels.bits import packed
 from bica.model.noise import Noise

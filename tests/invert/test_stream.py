@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bica.data import chunks
+from bica.data import columns
 from bica.data.tables import open_table
 from bica.errors import DataError
 from bica.invert.decode import decode, decode_table
@@ -25,7 +25,7 @@ def test_chunks_and_the_order_of_columns_change_nothing(problem, tmp_path, monke
     order = np.random.default_rng(1).permutation(9)
     header = ",".join(model.sensors[i] for i in order)
     np.savetxt(tmp_path / "t.csv", rows[:, order], fmt="%d", delimiter=",", header=header, comments="")
-    monkeypatch.setattr(chunks, "CELLS_A_CHUNK", 9 * 70)
+    monkeypatch.setattr(columns, "CELLS_A_CHUNK", 9 * 70)
     found = list(decode_table(model, open_table(tmp_path / "t.csv")))
     assert len(found) > 3
     np.testing.assert_array_equal(np.vstack([part.activity for part in found]), decode(model, packed(rows)).activity)

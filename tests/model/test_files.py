@@ -308,7 +308,7 @@ class TestReading:
 
     def test_a_missing_file_a_folder_and_an_impossible_path_are_named(self, tmp_path):
         for path, complaint in [
-            (tmp_path / "absent.json", "No such file"),
+            (tmp_path / "absent.json", "there is no file"),
             (tmp_path, "Is a directory"),
             ("a\0b", "cannot be read"),
         ]:

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from bica.progress import COMPILING, WAIT, ctrl_c_beside_loops, listening
+from bica.progress import COMPILING, WAIT, listening
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from bica.model.files import ModelDocument
     from bica.model.noise import Noise
+    from bica.model.or_mixture import OrMixture
 
 
 def read_model(path: str) -> ModelDocument:
@@ -35,6 +36,14 @@ def read_model(path: str) -> ModelDocument:
     if path == "-":
         return parse_document(sys.stdin.buffer.read(), "standard input")
     return read_document(path)
+
+
+def named_model(document: ModelDocument) -> OrMixture:
+    """The model to answer with: sources without a name have the user's noun and a number, as on every screen."""
+    from bica.model.or_mixture import OrMixture as Model
+
+    mixture = Model.of_document(document)
+    return mixture.with_names(mixture.source_names(document.nouns.source[0]))
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -265,7 +274,7 @@ def waiting(what: str, on_ctrl_c: str = STOPPING) -> Iterator[None]:
     """Show that ``what`` is going on, and how far the loops inside have come: a bar, or a line every ten seconds."""
     before, SAID["on Ctrl-C"] = SAID["on Ctrl-C"], on_ctrl_c
     try:
-        with ctrl_c_beside_loops(), _shown(what) if notes().is_terminal else _reported(what):
+        with _shown(what) if notes().is_terminal else _reported(what):
             yield
     finally:
         SAID["on Ctrl-C"] = before

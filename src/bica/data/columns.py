@@ -1,21 +1,24 @@
-"""What the columns of a table are: what the user says of them, and what their names and first cells tell.
+"""What a reader yields: the columns of a table, and its rows of 0, 1 and missing cells, a few megabytes at a time.
 
-Columns are sensors or weights, an index, ids, times or text; sensors may have thresholds.
+Columns are sensors or weights, an index, ids, times or text, as the user says or as their names and first cells tell;
+sensors may have thresholds.
 """
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import pairwise
+from math import inf
 from numbers import Real
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, Protocol, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bica.errors import ColumnWarning, DataError, RowError, SettingError
+from bica.kernels.bits import Words, packed
 from bica.text import brief, folded
 
 Role = Literal["sensor", "index", "id", "time", "measurement", "text"]
@@ -309,3 +312,131 @@ def _threshold(value: object) -> float:
     if not np.isfinite(threshold):
         raise SettingError(f"`binarize` takes a number, or a mapping from columns to numbers, not {brief(value)}")
     return threshold
+
+
+MISSING = 2  # the cell was not observed; the other two cell values are 0 and 1
+CELLS_A_CHUNK = 1 << 22  # four megabytes, one byte each
+GROUPED_SENSORS = 64  # wider rows seldom repeat, so that grouping them in an engine first only costs time
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Consecutive rows of a table; bit i of a row's words is sensor i, and an unobserved cell has bit 0."""
+
+    words: Words  # (n_rows, n_words)
+    observed: Words | None = None  # same shape, bit set where the cell was observed; None: all were
+    weights: NDArray[np.float64] | None = None  # (n_rows,); None: every row counts once
+    labels: tuple[tuple[str, ...], ...] = ()  # the cells of each carried column, (n_rows,) each; absent when counting
+
+
+class Table(Protocol):
+    """A source of rows that may be larger than memory."""
+
+    @property
+    def columns(self) -> Columns:
+        """What its columns are."""
+
+    @property
+    def sensors(self) -> tuple[str, ...]:
+        """The names of the columns."""
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Every row, in order."""
+
+    def distinct(self) -> Iterator[Chunk]:
+        """The same rows for counting only: in any order, equal ones perhaps already grouped."""
+
+
+def chunk_of_cells(cells: NDArray[np.uint8], weights: NDArray[np.float64] | None = None) -> Chunk:
+    """Pack rows whose cells are 0, 1 or ``MISSING``."""
+    if cells.max(initial=0) < MISSING:
+        return Chunk(packed(cells), None, weights)
+    return Chunk(packed(cells == 1), packed(cells != MISSING), weights)
+
+
+def rows_a_chunk(n_sensors: int) -> int:
+    """How many rows keep a chunk of cells at a few megabytes."""
+    return max(1, CELLS_A_CHUNK // max(1, n_sensors))
+
+
+STRANGE = 3  # neither 0 nor 1 nor missing
+NOT_OBSERVED = ("NoneType", "NAType", "NaTType", "MaskedConstant")  # by name, since pandas may not be installed
+
+
+def cells_of(values: NDArray[Any], thresholds: NDArray[np.float64] | float | None) -> NDArray[np.uint8]:
+    """0, 1, ``MISSING`` or ``STRANGE`` for each value; ``thresholds`` fit the last axis, NaN where none applies.
+
+    >>> cells_of(np.array([[0.0, 1.0, np.nan, 7.0, 7.0]]), np.array([np.nan, np.nan, np.nan, np.nan, 5.0]))
+    array([[0, 1, 2, 3, 1]], dtype=uint8)
+    """
+    if values.dtype.kind not in "biuf":
+        return _cells_of_objects(values, thresholds)
+    if values.dtype == bool and thresholds is None:
+        return values.view(np.uint8)
+    on = values == 1
+    strange = ~(on | (values == 0))
+    cells: NDArray[np.uint8] = on.view(np.uint8) | np.uint8(STRANGE) * strange.view(np.uint8)
+    if thresholds is not None:
+        cells = np.where(np.isnan(thresholds), cells, (values > thresholds).view(np.uint8))
+    if values.dtype.kind == "f" and strange.any():
+        cells[np.isnan(values)] = MISSING
+    return cells
+
+
+def chunk_of_values(
+    values: NDArray[Any],
+    sensors: tuple[str, ...],
+    thresholds: NDArray[np.float64] | None = None,
+    first_row: int = 0,
+    weights: NDArray[np.float64] | None = None,
+) -> Chunk:
+    """Pack rows of numbers, NaN for missing cells; anything else is refused by row, column and value."""
+    cells = cells_of(np.ma.getdata(values), thresholds)
+    if np.ma.isMaskedArray(values):
+        cells = np.where(np.ma.getmaskarray(values), np.uint8(MISSING), cells)
+    if cells.max(initial=0) == STRANGE:
+        row, column = np.argwhere(cells == STRANGE)[0]
+        raise strange_value(first_row + row, sensors[column], values[row, column])
+    return chunk_of_cells(cells, weights)
+
+
+def strange_value(row: int | None, sensor: str, value: object) -> DataError:
+    """The error for a cell that is neither 0 nor 1, in a row that may be unknown."""
+    shown = value.item() if isinstance(value, np.generic) else value
+    if isinstance(shown, float) and shown.is_integer():
+        shown = int(shown)
+    remedy = AS_TEXT if isinstance(shown, str) else "turn measurements into 0/1 with `binarize`"
+    remedy += SUMS if isinstance(shown, float) else ""
+    trouble = f"column {brief(sensor)} holds {brief(shown)}, but only 0 and 1 can be read; {remedy}"
+    return DataError(trouble) if row is None else RowError(row, f", {trouble}")
+
+
+SUMS = ", or, where the levels of sources add up in them, unmix them with bica.rivals.linear.LinearSums"
+AS_TEXT = "leave the column out with `drop`, or write 1 and 0 for yes and no"
+
+
+def _cells_of_objects(values: NDArray[Any], thresholds: NDArray[np.float64] | float | None) -> NDArray[np.uint8]:
+    numbers, alien = floats_of(values)
+    cells = cells_of(numbers, thresholds)
+    cells[alien] = STRANGE
+    return cells
+
+
+def floats_of(values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Python objects as floats, NaN for those that say "not observed", and which of them are no numbers at all."""
+    numbers = [_number(value) for value in values.astype(object).ravel()]
+    floats = np.array([np.nan if number is None else number for number in numbers], np.float64)
+    return floats.reshape(values.shape), np.array([n is None for n in numbers], bool).reshape(values.shape)
+
+
+def _number(value: object) -> float | None:
+    if type(value).__name__ in NOT_OBSERVED:
+        return float("nan")
+    if isinstance(value, Real | np.bool_) or type(value).__name__ == "Decimal":
+        try:
+            return float(value)  # type: ignore[arg-type]
+        except OverflowError:  # a whole number beyond all floats
+            return inf if value > 0 else -inf  # type: ignore[operator]
+        except ValueError:  # a decimal that signals
+            return None
+    return None

@@ -13,8 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import GROUPED_SENSORS, Chunk, Table
-from bica.data.columns import checked_names
+from bica.data.columns import GROUPED_SENSORS, Chunk, Table, checked_names
 from bica.data.engines import partitions_on
 from bica.data.pairs import PairCounts, like_one_count, mirrored
 from bica.data.partitions import (
@@ -140,19 +139,6 @@ def _pieces(table: Table, large: int) -> Iterator[Chunk | Partition]:
     partitions = getattr(table, "partitions", None)
     found = None if partitions is None else partitions(large)
     return table.distinct() if found is None else found
-
-
-def first_rows(table: Table, n_rows: int) -> Iterator[Chunk]:
-    """The rows of a table in their order; of a large one about the first ``n_rows``, read as bits where that can be."""
-    partitions = getattr(table, "partitions", None)
-    found = None if partitions is None else partitions(LARGE)
-    if found is None:
-        yield from table.chunks()
-        return
-    part = next(found, None)
-    del found  # closes the file before the rows are unpacked
-    if part is not None:
-        yield part.first(n_rows).rows()
 
 
 def _checked(data: PatternCounts | TableSums) -> PatternCounts | TableSums:

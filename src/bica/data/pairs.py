@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import rows_a_chunk
+from bica.data.columns import rows_a_chunk
 from bica.kernels.bits import Words, all_observed, unpacked
 from bica.kernels.columns import add_common_bits, block_histogram, fisher_tails, transpose_bits
 from bica.progress import ALL_CORES, in_threads, n_threads

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrik
 
-from bica.data.chunks import Chunk
+from bica.data.columns import Chunk
 from bica.data.pairs import Square, transposed, weight_planes
 from bica.errors import OutputError
 from bica.kernels.bits import Words, all_observed, group_equal

@@ -10,8 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING, Chunk, rows_a_chunk
-from bica.data.columns import WEIGHT_LIMIT, Binarize, Reading, checked_names
+from bica.data.columns import MISSING, WEIGHT_LIMIT, Binarize, Chunk, Reading, checked_names, rows_a_chunk
 from bica.data.pairs import ColumnBits, PairCounts
 from bica.data.partitions import QuietCount
 from bica.data.tables import open_table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Unpack
@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from bica.data.chunks import MISSING, Chunk, Table, rows_a_chunk
-from bica.data.columns import Binarize, Reading, numbered
-from bica.data.observations import first_rows
+from bica.data.columns import MISSING, Binarize, Chunk, Reading, Table, numbered
+from bica.data.observations import LARGE
 from bica.data.patterns import PatternCounts
 from bica.data.tables import open_table
 from bica.errors import DataError
@@ -214,6 +213,7 @@ def refuse_other_columns(columns: tuple[str, ...], before: tuple[str, ...]) -> N
 
 ALIKE = 0.3  # correlation of a sensor with itself one row later that matters
 CLEARLY = 8.0  # standard errors from 0, so that none of thousands of sensors of independent rows is that far
+CELLS_COMPARED = 1 << 22  # of a table, from its first rows
 ROWS_COMPARED, LEAST_ROWS = 20_000, 100  # the first rows of a table are enough, and fewer show nothing
 RUNS_PER_ROW = (
     2.0  # a table whose equal rows stand together, sorted or grouped, has hardly more runs than distinct rows
@@ -375,7 +375,7 @@ class Order:
 def order_in(table: Table) -> Order:
     """What the order of the first rows of an open table shows, up to four million cells; of weighted rows nothing."""
     parts: list[Chunk] = []
-    left = rows_a_chunk(len(table.sensors))
+    left = max(1, CELLS_COMPARED // max(1, len(table.sensors)))
     for chunk in first_rows(table, left):
         if chunk.weights is not None:
             return Order()
@@ -393,3 +393,16 @@ def order_in(table: Table) -> Order:
             [np.broadcast_to(everything, c.words.shape) if c.observed is None else c.observed for c in parts]
         )
     return Order(persistence_of(words, observed, table.sensors), trend_of(words, observed, table.sensors))
+
+
+def first_rows(table: Table, n_rows: int) -> Iterator[Chunk]:
+    """The rows of a table in their order; of a large one about the first ``n_rows``, read as bits where that can be."""
+    partitions = getattr(table, "partitions", None)
+    found = None if partitions is None else partitions(LARGE)
+    if found is None:
+        yield from table.chunks()
+        return
+    part = next(found, None)
+    del found  # closes the file before the rows are unpacked
+    if part is not None:
+        yield part.first(n_rows).rows()

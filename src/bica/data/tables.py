@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard, Unpack
 import narwhals as nw
 from narwhals.exceptions import DuplicateError
 
-from bica.data.chunks import Chunk, Table
-from bica.data.columns import Binarize, ColumnLook, Columns, Options, Reading, looks_of
+from bica.data.columns import Binarize, Chunk, ColumnLook, Columns, Options, Reading, Table, looks_of
 from bica.data.partitions import Partition
 from bica.data.readers.arrays import (
     ArrayTable,

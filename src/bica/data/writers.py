@@ -13,7 +13,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING
+from bica.data.columns import MISSING
 from bica.data.pairs import transposed
 from bica.data.readers.engine import COUNT_COLUMN, COUNTS_MARK, ctrl_c_passing, path_literal, plain
 from bica.errors import OutputError, SettingError

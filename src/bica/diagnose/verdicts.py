@@ -27,7 +27,7 @@ from bica.model.files import as_json
 from bica.model.fit import Fit
 from bica.model.noise import pattern_table
 from bica.model.or_mixture import OrMixture
-from bica.text import VERDICTS, counted, folded, percent
+from bica.text import BEFORE_A_FIT, VERDICTS, counted, folded, percent
 
 Vector = NDArray[np.float64]
 
@@ -366,6 +366,11 @@ class Diagnosis:
         verdict, reasons = max(verdict, check.verdict, key=WORSE.index), reasons + check.objections()
         return cls(verdict, tuple(reasons + check.remarks()), table, check, trend)
 
+    @property
+    def has_model(self) -> bool:
+        """Whether a model was there to be judged."""
+        return self.fit is not None or self.mixed_by is not None
+
     def as_dict(self) -> dict[str, Any]:
         """The diagnosis as plain values that JSON can hold, with what is most wrong and what to do next in words."""
         words = {"worst": self.worst(), "next": self.next_steps()}
@@ -387,9 +392,10 @@ class Diagnosis:
             return [] if self.trend is None else [ABOUT_A_TREND]
         if self.verdict in ("fits", "open"):
             return []
-        steps = self._about_columns() + ([] if self.trend is None else [ABOUT_A_TREND])
-        if self.fit is not None:
-            steps += self.fit.next_steps()
+        steps = [] if self.trend is None else [ABOUT_A_TREND]
+        steps += [] if self.fit is None else self.fit.next_steps()
+        missing = not self.table.quiet_share  # rows that, left out, make sensors look as if they excluded each other
+        steps = steps + self._about_columns() if missing else self._about_columns() + steps
         if self.verdict == "misfit" and not steps:
             steps.append(
                 "if the rows come from different times or places, learn from each part apart and compare; if they "
@@ -404,15 +410,16 @@ class Diagnosis:
         apart = f"{first} and {second} exclude each other, as two values of one variable do"
         steps = [f"{apart}: leave one of them out with --drop, or learn from the rows of each kind apart"]
         if self.fit is None and not self.table.quiet_share:
-            steps.append(
+            steps.insert(
+                0,
                 "no row is all quiet: if the rows in which nothing was on were left out, as in a list of what was on, "
-                "add them; without these, independent sensors look as if they excluded each other"
+                "add them; without these, independent sensors look as if they excluded each other",
             )
         return steps
 
     def sentences(self) -> list[str]:
         """The diagnosis in plain English, one line per finding: the verdict, its reasons, everything else."""
-        return [VERDICTS[self.verdict], *self.reasons, *self.findings()]
+        return [(VERDICTS if self.has_model else BEFORE_A_FIT)[self.verdict], *self.reasons, *self.findings()]
 
     def findings(self) -> list[str]:
         """The size of the table and what it shows, apart from what speaks against the model."""

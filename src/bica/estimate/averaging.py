@@ -19,11 +19,10 @@ from scipy.special import gammaln
 
 from bica.data.pairs import own_order
 from bica.estimate.lattice import NoiseShape, lowest_rate
-from bica.estimate.noise import FLIPS, PER_SENSOR, TWO_RATES, NoiseKind
 from bica.estimate.score import RatePrior
 from bica.estimate.search import SourceSearch, Start, relatives
 from bica.estimate.settings import Settings, Varying
-from bica.estimate.whole import WholeTask, support_of_columns
+from bica.estimate.whole import FLIPS, PER_SENSOR, TWO_RATES, NoiseKind, WholeTask, support_of_columns
 from bica.kernels.lattice.likelihood import CellGroups
 from bica.kernels.lattice.walk import NORMALS, UNIFORMS, Beliefs, NoisyRows, Place, Suggestions, walk
 from bica.model.files import LEVEL
@@ -150,10 +149,12 @@ def walked(search: SourceSearch, wanted: int | None = None) -> Visits:
     """The places of a walk that starts from the best set of sources found; it ends early where there is no doubt."""
     surface, fit = search.task.scale.surface, search.best.fit
     shape, cells, point = surface.noise, surface.cells, fit.point
+    group = np.repeat(np.arange(cells.unobserved.size), np.diff(cells.starts))
+    order = np.lexsort((cells.weights, group))  # equal weights follow each other
     rows = NoisyRows(
-        CellGroups(cells.unobserved, cells.starts, cells.cells),
-        np.array(cells.weights),  # copies are arrays of one kind, so that the walk is compiled once
-        np.array(shape.false_alarm),
+        CellGroups(cells.unobserved, cells.starts, cells.cells[order]),
+        cells.weights[order],
+        np.array(shape.false_alarm),  # copies are arrays of one kind, so that the walk is compiled once
         np.array(shape.miss),
         np.array(shape.false_alarm_of),
         np.array(shape.miss_of),
@@ -168,6 +169,7 @@ def walked(search: SourceSearch, wanted: int | None = None) -> Visits:
         np.clip(point.noise, shape.lowest * 1.01, shape.highest * 0.99),
         np.array([n_sources, search.n_known]),
         np.zeros(1),
+        np.zeros(1, np.int64),
     )
     place.sources[:n_sources], place.free[:n_sources] = point.sources, fit.free
     place.log_rate[:n_sources] = np.log(np.maximum(point.rate, 1e-9))

@@ -7,19 +7,20 @@ itself at times, the leak. Sure edges never fail; there, what the rows lack is l
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri
 
 from bica.diagnose.goodness import Splinters, both_on
 from bica.estimate.lattice import NoiseShape, lowest_rate
-from bica.estimate.noise import FIRST_FALSE_ALARM, FIRST_MISS, PER_SENSOR
 from bica.estimate.search import SourceSearch, Start
-from bica.estimate.settings import WORD, Varying
+from bica.estimate.settings import Varying, as_sets
+from bica.estimate.whole import FIRST_FALSE_ALARM, FIRST_MISS, PER_SENSOR
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -28,7 +29,8 @@ from bica.text import counted, folded
 NAMED = 6  # sensors of a family that are named
 MOST_SHARED = 2  # unknown rates of noise that all sensors share; where there are more, each sensor has its own
 FAR_AHEAD = 40.0  # nats: more than a search with sure edges gains that began with the sources nearest to lossy ones
-TELLING = 6.0  # nats of log-likelihood by which lossy edges must explain the rows better where they are not far ahead
+FAR_FEWER = 30.0  # nats ahead where fewer sources alone decide
+BY_CHANCE = 0.01  # the share of tables with sure edges in which lossy ones may explain the rows better than is needed
 LEAST_ROWS = 3.0  # that a sure source to begin with is on in
 MOST_FREQUENT = 0.95  # probability of such a source: its rate must be finite
 LEAST_SENSORS = 3  # that tell a lossy edge from a rare source
@@ -112,21 +114,27 @@ class LossyRival:
         """
         if self.found.interrupted:
             raise KeyboardInterrupt
-        found, n_rows, known = self.found, self._n_rows, self.table.known
+        found, known = self.found, self.table.known
         sets = dict.fromkeys(self.table.known_sets.tolist(), 0.0)
-        for probability, reach in zip(found.probability[len(known) :], found.reach.T[len(known) :], strict=True):
-            in_turn = np.argsort(-reach, kind="stable")[: np.count_nonzero(reach)]
-            share = probability * (reach[in_turn] - np.append(reach[in_turn[1:]], 0.0))
-            for size in np.flatnonzero(share * n_rows >= LEAST_ROWS) + 1:
-                inside = int((np.int64(1) << in_turn[:size]).sum())
-                if size >= shape.least_sensors and not any(inside & no == no for no in self.table.forbidden_sets):
-                    sets[inside] = sets.get(inside, 0.0) + share[size - 1]
+        for column, share in self.nearest():
+            inside = int(as_sets([column])[0])
+            if len(column) >= shape.least_sensors and not any(inside & no == no for no in self.table.forbidden_sets):
+                sets[inside] = sets.get(inside, 0.0) + share
         probability = np.minimum(np.array(list(sets.values())), MOST_FREQUENT)
         probability[: len(known)] = found.probability[: len(known)]
         free = np.array([source.probability is None for source in known] + [True] * (len(sets) - len(known)), bool)
         noise = np.repeat([FIRST_FALSE_ALARM, FIRST_MISS], shape.n_unknown // 2)
         noise = noise if noise.size else np.array([FIRST_FALSE_ALARM])
         return Start(np.array(list(sets), dtype=np.int64), -np.log1p(-probability), free, noise, len(known))
+
+    def nearest(self) -> Iterator[tuple[tuple[int, ...], float]]:
+        """The sensors of sure sources that look like the lossy ones not known, and how often each is on."""
+        known = len(self.table.known)
+        for probability, reach in zip(self.found.probability[known:], self.found.reach.T[known:], strict=True):
+            in_turn = np.argsort(-reach, kind="stable")[: np.count_nonzero(reach)]
+            share = probability * (reach[in_turn] - np.append(reach[in_turn[1:]], 0.0))
+            for size in np.flatnonzero(share * self._n_rows >= LEAST_ROWS) + 1:
+                yield tuple(sorted(in_turn[:size].tolist())), float(share[size - 1])
 
     def is_dearer(self, search: SourceSearch) -> bool:
         """Whether sure sources that explain the rows as well as the lossy ones would still be far behind.
@@ -167,12 +175,25 @@ class LossyRival:
     def _wins(self, sure: Fit, ahead: float) -> bool:
         """Whether lossy edges are the answer.
 
-        Sure sources that contain each other look exactly like one lossy source, which is cheaper. So where the rows are
-        explained as well either way, fewer sources decide only if they are far fewer.
+        Sure sources that contain each other look exactly like one lossy source, which is cheaper. So fewer sources
+        decide only if they are far fewer; else the rows must be explained better than the additional numbers would
+        explain them by chance, a chi-square with as many degrees of freedom.
         """
         if ahead <= 0 or self.found.log_likelihood is None or sure.log_likelihood is None:
             return ahead > 0
-        return ahead > FAR_AHEAD or self.found.log_likelihood - sure.log_likelihood > TELLING
+        more = max(self._n_numbers - self._n_sure_numbers(sure), 1)
+        by_chance = 0.5 * float(chdtri(more, BY_CHANCE))
+        return ahead > FAR_FEWER or self.found.log_likelihood - sure.log_likelihood > by_chance
+
+    @property
+    def _n_numbers(self) -> int:
+        """How many numbers the rows tell: probabilities, reaches and leaks."""
+        found = self.found
+        return found.probability.size + int(_n_told(found.mixing.sum(axis=0)).sum()) + found.leak.size
+
+    def _n_sure_numbers(self, sure: Fit) -> int:
+        varies = sure.model.mixing[self.table.places].any(axis=0)
+        return int(varies.sum()) + int(sure.diagnostics["noise"].get("n_unknown", 1))
 
     def compared_with(self, sure: Fit) -> Fit:
         """A fit with sure edges, as the user wants it, with how far behind lossy edges it is."""
@@ -214,12 +235,11 @@ class LossyRival:
         """The same for lossy edges. Every number costs half a log of the rows that it is about.
 
         A probability is about all rows, a reach about those in which its source is on, a leak about those in which the
-        sensor is on by itself. Two sensors tell nothing about the reach of their source.
+        sensor is on by itself.
         """
         found, n_rows = self.found, self._n_rows
         sizes = found.mixing.sum(axis=0)
-        n_told = np.where(sizes == 2, 0, sizes)
-        cost = sizes.size * half_log(n_rows) + n_told @ half_log(n_rows * found.probability)
+        cost = sizes.size * half_log(n_rows) + _n_told(sizes) @ half_log(n_rows * found.probability)
         cost += half_log(n_rows * found.leak).sum()
         height = -np.inf if found.log_likelihood is None else found.log_likelihood
         return float(height - self._choices(sizes) - cost)
@@ -231,6 +251,11 @@ class LossyRival:
     def _choices(self, sizes: NDArray[Any]) -> float:
         n_sensors = self.table.data.n_sensors
         return sum(math.log(math.comb(n_sensors, int(size))) for size in sizes)
+
+
+def _n_told(sizes: NDArray[Any]) -> NDArray[Any]:
+    """How many reaches rows tell of sources of so many sensors: all, but two sensors tell nothing about theirs."""
+    return np.where(sizes == 2, 0, sizes)
 
 
 def _tells_nothing(lossy: Fit) -> bool:
@@ -274,7 +299,7 @@ def lossy_as_fit(table: Varying, found: LossyFit) -> Fit:
         method="likelihood",
         n_samples=table.data.n_samples,
         log_likelihood=found.log_likelihood,
-        probability_error=np.append(found.probability_error, np.zeros(n_always)),
+        probability_error=np.append(found.probability_error, np.full(n_always, np.nan)),
         converged=not found.interrupted,
         diagnostics=noted | ({"interrupted": True} if found.interrupted else {}),
         reach_error=error,
@@ -308,9 +333,10 @@ def _noted(
 MISFIT = 1.5  # mean squared standard score of how often each sensor is on, above which sure edges are in doubt
 AT_A_TIME = 10  # sensors whose exact likelihood is compared
 LEAST_SPREAD = 0.02  # variance of an edge that never failed, so that one failure is no surprise
-# What the sure sources nearest to lossy ones cost: 0.65 to 1.07 times as much as these in six real networks with sure
-# edges and 2 % flips, 1.4 times at reach ~ U(.9, 1), 1.9 to 2.1 at U(.5, .95).
-MUCH_DEARER = 1.2
+# What the sure sources nearest to lossy ones cost: 0.7 to 1.35 times as much as these in real networks with sure edges
+# and 2 or 5 % flips, 0.9 to 1.35 times in random networks with reach ~ U(.5, 1) to U(.95, 1), 1.9 to 2.1 times at
+# U(.5, .95) where sources overlap little. So only a large ratio tells without a search.
+MUCH_DEARER = 1.5
 PRIOR_COUNT = 0.25  # keeps the spread of a small count above 0
 
 
@@ -355,13 +381,13 @@ class RivalOfMany:
 
     @cached_property
     def is_unlike_sure(self) -> bool:
-        """Whether the sure sources nearest to the lossy ones cost much more than these, or are too wide to tell."""
-        data, known = self.table.data, self._rival.found.log_likelihood
-        if data.n_sensors > WORD or known is None:
+        """Whether the sure sources nearest to the lossy ones cost much more than these."""
+        height = self._rival.found.log_likelihood
+        if height is None:
             return True
-        nearest = self._rival.start(NoiseShape.shared_flips(data.n_sensors, lowest_rate(data))).sources
-        cost = -self._rival.sure_score(0.0, np.bitwise_count(nearest.view(np.uint64)))
-        return cost > MUCH_DEARER * (known - self._rival.score())
+        sizes = [len(column) for column in {column for column, _ in self._rival.nearest()}]
+        cost = -self._rival.sure_score(0.0, np.array(sizes, int))
+        return cost > MUCH_DEARER * (height - self._rival.score())
 
     def stops(self, search: SourceSearch) -> bool:
         """Whether sure sources would be far behind lossy ones even if they explained the rows as well."""

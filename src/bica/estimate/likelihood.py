@@ -1,4 +1,4 @@
-"""The learner people use: penalised likelihood, unknown noise, the number of sources found by itself; and its cost."""
+"""The learner people use: penalised likelihood, unknown noise, the number of sources found by itself."""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from time import process_time
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from bica.data.observations import Observations, TableSums
+from bica.data.observations import Observations
 from bica.data.pairs import own_order
-from bica.data.partitions import KEPT_BYTES
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
-from bica.diagnose.table import TableCheck
-from bica.errors import BicaWarning, DataError, LimitError, SettingError
+from bica.errors import BicaWarning, DataError, LimitError
 from bica.estimate.averaging import averaged
-from bica.estimate.blocks.learn import WideTask
+from bica.estimate.blocks.learn import WideTask, with_noise_alone
 from bica.estimate.blocks.rounds import Round
 from bica.estimate.edges import (
     LEAST_SENSORS,
@@ -32,9 +29,8 @@ from bica.estimate.edges import (
 from bica.estimate.lattice import HIGHEST, LATTICE_SENSORS, Cells, NoiseShape, Surface, lowest_rate
 from bica.estimate.lossy.families import with_families
 from bica.estimate.lossy.learn import learn_lossy
-from bica.estimate.noise import FLIPS, Rival, rate_of_noise_alone
 from bica.estimate.rows.lossy import learn_lossy_rows
-from bica.estimate.rows.states import MOST_WORK, fit_on_rows
+from bica.estimate.rows.states import fit_on_rows, from_rows
 from bica.estimate.search import (
     ALL_SETS,
     BETTER,
@@ -46,24 +42,20 @@ from bica.estimate.search import (
     add_several,
     drop,
     drowns_in_splinters,
-    from_rows,
     has_splinters,
     look_closer,
     single,
 )
 from bica.estimate.settings import WORD, Settings, Varying
-from bica.estimate.temporal import Bounds, learn_in_time
-from bica.estimate.whole import FIRST_PROBABILITY, IN_DOUBT, Route, WholeTask
+from bica.estimate.temporal.learn import IN_TIME, check_in_time, revised_in_time
+from bica.estimate.whole import FIRST_PROBABILITY, FLIPS, IN_DOUBT, Rival, Route, WholeTask
 from bica.kernels.bits import all_observed
-from bica.kernels.compiled import A_WIDE_FIT, expect, n_compiled
-from bica.model.files import probability_interval
+from bica.kernels.compiled import A_WIDE_FIT, expect
 from bica.model.fit import Fit
 from bica.model.noise import Noise
-from bica.model.or_mixture import OrMixture
 from bica.progress import TimeUp, is_time_up, time_limited
 
 AT_ONCE = 16  # sensors whose exact likelihood is a matter of seconds
-IN_TIME = "likelihood in time"  # how a fit names itself that made use of the order of the rows
 INTERRUPTED = "interrupted: this is the best model so far, not the final one"
 TIME_UP = "the time limit is over: this is the best model so far, not the final one"
 
@@ -135,57 +127,17 @@ class Likelihood(Settings):
         ``diagnostics["persistence"]`` says for how many slots on average each source stays on (None: always), and
         ``diagnostics["in_time"]`` what the order changed. Ctrl-C keeps the best so far, marked as interrupted.
         """
-        self._check_in_order()
+        check_in_time(self)
         with time_limited(self.time_limit):
-            fit = self._fit_in_order(rows, rng)
+            fit = replace(self, noise="estimate" if self.noise == "auto" else self.noise).fit(rows.counts(), rng)
+            if "interrupted" not in fit.diagnostics:
+                fit = revised_in_time(fit, rows, self)
             if "interrupted" in fit.diagnostics:
                 fit = self._marked(fit)
         has_warned = fit.method != IN_TIME and "time_limit" not in fit.diagnostics  # the fit without order
         if "interrupted" in fit.diagnostics and not has_warned:
             _warn_of_its_end(fit)
         return fit
-
-    def _fit_in_order(self, rows: Rows, rng: np.random.Generator) -> Fit:
-        first = replace(self, noise="estimate" if self.noise == "auto" else self.noise).fit(rows.counts(), rng)
-        if "interrupted" in first.diagnostics:
-            return first
-        noise = self.noise if isinstance(self.noise, Noise) else None
-        bounds = Bounds(
-            tuple(np.isin(rows.sensors, source.sensors) for source in self.known),
-            tuple(np.isin(rows.sensors, names) for names in self.forbidden),
-        )
-        found = learn_in_time(first.model, rows.words, rows.observed, noise=noise, bounds=bounds, n_jobs=self.n_jobs)
-        known = np.array([bounds.keeps(column) for column in found.model.mixing.T], dtype=bool)
-        kept = np.flatnonzero(known | (found.model.probability >= (self.min_probability or 0.0)))
-        model, stays = found.model.pick(kept), found.persistence[kept]
-        return Fit(
-            model,
-            method=IN_TIME,
-            n_samples=first.n_samples,
-            converged=found.converged,
-            diagnostics={
-                "persistence": [float(stay) if np.isfinite(stay) else None for stay in stays],
-                "in_time": _what_changed(first.model, model),
-            }
-            | ({"interrupted": True} if found.interrupted else {}),
-        )
-
-    def _check_in_order(self) -> None:
-        if self.prior is not None:
-            raise SettingError("a prior cannot be used when learning in time; leave it out, or the order")
-        if any(source.probability is not None for source in self.known):
-            raise SettingError(
-                "when learning in time a known source may be given by its sensors, but not with its probability; "
-                "leave that out, or the order"
-            )
-        if self.n_sources is not None:
-            raise SettingError(
-                "the number of sources cannot be given when learning in time; leave it out, or the order"
-            )
-        if self.edges == "lossy" or any(source.reach is not None for source in self.known):
-            raise SettingError("when learning in time, edges are sure; leave out lossy edges, or the order")
-        if self.noise in ("two-rates", "per-sensor"):
-            raise SettingError("in time, one flip rate is estimated for all sensors; give the rates, or leave them out")
 
     def _fit_in_own_order(self, data: Observations, rng: np.random.Generator) -> Fit:
         """From blocks of the columns in an order that the rows give them, so that the order of the table is no matter.
@@ -199,7 +151,7 @@ class Likelihood(Settings):
             self.noise.rates(data.n_sensors)  # which refuses rates of other sensors
             ordered = replace(self, noise=self.noise.of_sensors(order))
         table = Varying.of(data.project(order.tolist()), self.known, self.forbidden)
-        fit = _with_noise_alone(ordered._fit_from_blocks(table, rng), table)
+        fit = with_noise_alone(ordered._fit_from_blocks(table, rng), table)
         back = np.argsort(order)
         reach_error = None if fit.reach_error is None else fit.reach_error[back]
         leak_error = None if fit.leak_error is None else fit.leak_error[back]
@@ -235,8 +187,10 @@ class Likelihood(Settings):
 
     def _all_at_once(self, table: Varying, task: WideTask, learned: Round, rival: RivalOfMany | None = None) -> Fit:
         """All sensors at once have the last word where that is possible; where blocks agree, only if it is quick."""
-        if learned.interrupted or table.data.n_sensors > WORD:
+        if learned.interrupted:
             return task.result(learned)
+        if table.data.n_sensors > WORD:
+            return task.result(task.looked_through(learned, np.random.default_rng(0)))
         start, asked = task.start_at_once(learned), self.noise in ("two-rates", "per-sensor")
         decided = learned.unanimous and not asked and self.n_sources is None
         small = table.data.n_sensors <= LATTICE_SENSORS and not decided and table.data.counts().observed is None
@@ -282,107 +236,11 @@ def nothing_found(table: Varying, noise: Noise | str) -> Fit:
     )
 
 
-BYTES_A_CELL = 48  # of the lattice: six tables of floats are alive at once
-BYTES_A_PAIR = 48  # six squares of floats
-BYTES_OF_A_PASS = 80e6  # over a table that is summed: partitions in hand, histograms and batches
-BYTES_A_ROW = 1.0  # and sensor: rows, columns and the ones of both as bits and lists
-TRIAL = 3.0  # seconds of CPU time for which a fit is tried, to see how long it takes
-LONGER_AT_ONCE, LONGER_ON_STATES, LONGER_FROM_BLOCKS = 3.0, 4.0, 3.0  # times the trial: half way in logs to the longest
-MANY_ONES, LONGER_FROM_ROWS = 100, 15.0  # ones in a row: with more, wide sources take many rounds on rows
-SECONDS_A_BLOCK = 0.008  # measured with 50 000 rows; half of it goes with the rows
-SECONDS_A_PAIR_AND_ROW = 4e-12
-MOST_TRIALS = 20  # after an install the first ones only compile; each goes some kernels further
-
-
-def _what_changed(before: OrMixture, after: OrMixture) -> dict[str, list[list[str]]]:
-    """The sources, each by its sensors, that are there or gone because of the order of the rows."""
-    old, new = (
-        {tuple(name for name, on in zip(model.sensors, column, strict=True) if on) for column in model.mixing.T}
-        for model in (before, after)
-    )
-    return {"added": sorted(map(list, new - old)), "dropped": sorted(map(list, old - new))}
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """What learning from a table takes."""
-
-    method: str
-    seconds: float  # of one core
-    megabytes: float
-    sentence: str
-
-
-def forecast(data: PatternCounts | TableSums, table: TableCheck) -> Forecast:
-    """What learning takes, mostly to a factor of three: it is tried for three seconds; beyond, its size says.
-
-    Which search a table needs shows only in the search: of two tables of one size, one may take ten times as long.
-
-    >>> from bica.data.patterns import PatternCounts
-    >>> counts = PatternCounts.of([[0, 1], [1, 1], [0, 0]])
-    >>> forecast(counts, TableCheck.of(counts)).sentence
-    'method likelihood, all sensors at once: less than 3 seconds'
-    """
-    at_once, size = table.n_varying <= AT_ONCE, table.n_varying
-    megabytes = BYTES_A_CELL * 2**size / 1e6 if at_once else 0.0
-    if not at_once:
-        rows = BYTES_A_ROW * table.most_distinct * size
-        if isinstance(data, TableSums):
-            rows = min(KEPT_BYTES, table.n_samples * size / 8) + BYTES_OF_A_PASS
-        megabytes = (BYTES_A_PAIR * size**2 + rows) / 1e6
-    try:
-        seconds, ended = _tried(data)
-    except LimitError as error:
-        return Forecast("likelihood", 0.0, megabytes, f"method likelihood cannot learn from this table: {error}")
-    if not ended:
-        seconds = _longer(table, float(data.ones().sum()) / data.n_samples)
-    how = f"less than {TRIAL:.0f} seconds" if ended else _duration(seconds)
-    memory = f" and {megabytes:.0f} MB" if megabytes >= 1 else ""
-    way = "all sensors at once" if at_once else "from blocks of sensors"
-    return Forecast("likelihood", seconds, megabytes, f"method likelihood, {way}: {how}{memory}")
-
-
-def _tried(data: PatternCounts | TableSums) -> tuple[float, bool]:
-    """How long a fit ran, in seconds of CPU time, and whether it came to its end; again if it had to compile."""
-    for _ in range(MOST_TRIALS):
-        compiled, begun = n_compiled(), process_time()
-        with time_limited(TRIAL, process_time), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fit = Likelihood().fit(data, np.random.default_rng(0))
-        if n_compiled() == compiled:
-            break
-    return process_time() - begun, "interrupted" not in fit.diagnostics
-
-
-def _longer(table: TableCheck, ones_per_row: float) -> float:
-    """How long a fit takes that is not done after the trial."""
-    if table.n_varying <= AT_ONCE:
-        return TRIAL * LONGER_AT_ONCE
-    if table.n_varying <= WORD:
-        return TRIAL * LONGER_ON_STATES
-    seconds = table.n_varying * SECONDS_A_BLOCK * (0.5 + table.most_distinct / 1e5)
-    seconds += SECONDS_A_PAIR_AND_ROW * table.n_varying**2 * table.most_distinct
-    return max(TRIAL * (LONGER_FROM_ROWS if ones_per_row > MANY_ONES else LONGER_FROM_BLOCKS), seconds)
-
-
-def _duration(seconds: float) -> str:
-    return f"some {seconds:.0f} seconds" if seconds < 100 else f"some {seconds / 60:.0f} minutes"
-
-
 LOSSY_CELLS = 2**20  # the same for lossy edges, where each is read once per edge and step
 
 
-def _with_noise_alone(fit: Fit, table: Varying) -> Fit:
-    """The fit with the flip rate of sensors that show noise only, where no source was found in those that vary."""
-    if fit.model.mixing[table.places].any() or "flip_rate" not in fit.diagnostics["noise"]:
-        return fit
-    rate, error = rate_of_noise_alone(table.data.ones(), table.data.times_observed())
-    noise = fit.diagnostics["noise"] | {"flip_rate": rate, "error": error}
-    noise["interval"] = list(probability_interval(rate, error))
-    return replace(fit, model=fit.model.with_noise(Noise.flips(rate)), diagnostics={**fit.diagnostics, "noise": noise})
-
-
 LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together
+WORK_AT_ONCE = 2e11  # half a minute at most: crowded tables of 20 sensors were left half done with a twentieth of it
 CELLS_PER_STATE = 0.03  # of a lattice: with fewer hidden states of all rows than that, lists of them are quicker
 NOTED = 1e-3  # nats: a smaller rise of the score is none on the way from a good start
 CLOSER_LOOK = 16  # sensors up to which the gain of thousands of sets is a matter of seconds
@@ -498,7 +356,7 @@ def lattice_task(table: Varying, settings: Settings, *, well_begun: bool = False
     surface = partial(Surface, cells, forbidden=table.forbidden_sets)
     first = surface(shape)
     if well_begun and cells.n_sensors > CLOSER_LOOK:
-        route = Route(first, surface, BY_GAIN, (add_several, drop), pool, NOTED, exact=False, most_work=MOST_WORK)
+        route = Route(first, surface, BY_GAIN, (add_several, drop), pool, NOTED, exact=False, most_work=WORK_AT_ONCE)
         return WholeTask(table, settings, route)
     moves = (*BY_SLOPE, look_closer) if cells.n_sensors <= CLOSER_LOOK else BY_SLOPE
     return WholeTask(table, settings, Route(first, surface, moves, (add, drop), pool, BETTER, exact=True))

@@ -1,9 +1,9 @@
-"""What a set of sources is worth: the best rates for the rows, their evidence, and what the sources must gain.
+"""What a set of sources is worth: the evidence of its best rates, and what its sources must gain.
 
-``refit`` climbs to the best rates and noise by Fisher scoring, with expectation-maximisation where that fails. The
-score is the log-likelihood there minus the cost of the sources. Half a log of the rows for every rate is the cost in
-large tables; it is too high for sources that overlap much or are hidden by much noise, since the rows say little about
-their rates, so less must be paid for knowing them: that is the correction.
+The score is the log-likelihood at the best rates and noise minus the cost of the sources. Half a log of the rows for
+every rate is the cost in large tables; it is too high for sources that overlap much or are hidden by much noise, since
+the rows say little about their rates, so less must be paid for knowing them: that is the correction. Standard
+errors come from the same curvature of the likelihood.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln, gammaln, xlogy
+from scipy.special import gammaln
 
-from bica.estimate.lattice import Pace, Point, Surface, Vector
+from bica.estimate.lattice import AT_BOUND, NO_PRIOR, BetaPrior, Refit, Surface, Vector, height_of, refit
 
 NARROW = 3  # sensors of a narrow source, which gets a discount
 NARROW_SHARE = 0.3  # of the log of the number of sets that a narrow source pays, found on simulated networks
@@ -176,216 +176,6 @@ class _RateHill:
         return log_rate
 
 
-ALMOST_SURE = 1.0 - 1e-7
-
-
-def em_step(surface: Surface, point: Point, free: NDArray[np.bool_], alpha: float = 1.0, beta: float = 1.0) -> Point:
-    """One step: never downhill, keeps zeros at zero. The Beta prior counts as alpha - 1 rows on, beta - 1 off.
-
-    Unknown flip rates move too.
-    """
-    n_samples = surface.cells.n_samples
-    slope = surface.gradient(point)
-    activations = point.probability * (n_samples + slope[: point.rate.size]) + alpha - 1.0
-    probability = np.clip(activations / (n_samples + alpha + beta - 2.0), 0.0, ALMOST_SURE)
-    rate = np.where(free, -np.log1p(-probability), point.rate)
-    return surface.at(point.sources, rate, _noise_step(surface, point, slope[point.rate.size :]))
-
-
-def _noise_step(surface: Surface, point: Point, slope: Vector) -> Vector:
-    """The expected share of wrong cells among those that each unknown rate governs.
-
-    For misses and false alarms apart it is a shorter step in the same direction, as if all cells were on, or all off.
-    """
-    if not point.noise.size:
-        return point.noise
-    shape = surface.noise
-    governed = np.maximum(shape.false_alarm_of, shape.miss_of)
-    n_cells = np.maximum(surface.cells.times_observed() @ governed, 1e-300)  # none: the slope is 0
-    n_wrong = point.noise * n_cells + point.noise * (1 - point.noise) * slope
-    return np.clip(n_wrong / (n_cells + shape.pull), shape.lowest, shape.highest)
-
-
-HIGHEST_RATE = 14.0  # a probability of 1 - 1e-6: beyond that nothing changes any more
-AT_BOUND = 1e-12
-ENOUGH = 1e-4  # a step must gain this share of what the slope at its start promises
-
-
-@dataclass(frozen=True, slots=True)
-class BetaPrior:
-    """A Beta distribution for every free probability: as if alpha - 1 rows on and beta - 1 off had been seen before."""
-
-    alpha: float = 1.0
-    beta: float = 1.0
-
-    @property
-    def n_rows(self) -> float:
-        """How many rows it counts as."""
-        return self.alpha + self.beta - 2.0
-
-    def log_density(self, rate: Vector) -> float:
-        """Of these probabilities together; with its constant, so that more sources can be compared with fewer."""
-        if not self.n_rows or not rate.size:
-            return 0.0
-        on = xlogy(self.alpha - 1, -np.expm1(-rate))
-        return float((on - (self.beta - 1) * rate - betaln(self.alpha, self.beta)).sum())
-
-    def slope(self, rate: Vector) -> Vector:
-        """The derivative by each rate."""
-        slope = np.full(rate.size, 1.0 - self.beta)
-        if self.alpha > 1:
-            slope += (self.alpha - 1) / np.expm1(rate)
-        return slope
-
-    def curvature(self, rate: Vector) -> Vector:
-        """Minus the second derivative by each rate."""
-        if self.alpha == 1:
-            return np.zeros(rate.size)
-        curvature: Vector = (self.alpha - 1) * np.exp(rate) / np.expm1(rate) ** 2
-        return curvature
-
-
-NO_PRIOR = BetaPrior()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Refit:
-    """The top of the hill for given sources, and its curvature there."""
-
-    point: Point
-    free: NDArray[np.bool_]  # (n_sources,), whose rate was estimated
-    objective: float  # log-likelihood plus log prior
-    information: NDArray[np.float64]  # (n_parameters, n_parameters), rates, then unknown noise
-
-
-def refit(
-    surface: Surface,
-    start: Point,
-    free: NDArray[np.bool_],
-    prior: BetaPrior,
-    *,
-    n_known: int = 0,
-    needed: float = -np.inf,
-    exact: bool = False,
-    pace: Pace | None = None,
-) -> Refit:
-    """Climb from ``start`` until a step promises too little; free sources whose rate ends at 0 leave.
-
-    The first ``n_known`` sources stay even then. A climb that cannot reach the height ``needed`` is given up early.
-    The information belongs to a recent step, with ``exact`` to the top itself. The surface knows its own pace.
-    """
-    pace = pace or surface.pace
-    climb = _Climb(surface, free, prior, pace.tries)
-    point, objective, information, here = start, climb.objective(start), np.empty((0, 0)), start
-    for _ in range(pace.most_steps):
-        (slope, information), here = climb.ground(point), point
-        step = climb.bounded_step(point, slope, information)
-        promised = float(slope @ step)  # twice what a quadratic hill would still give
-        if promised < pace.tolerance or objective + promised < needed:
-            break
-        better = climb.uphill(point, slope, step)
-        if better is None:
-            better = climb.slowly_uphill(point, slope, information)
-        point, gained = better, climb.objective(better) - objective
-        objective += gained
-        if gained < 0.1 * pace.tolerance:
-            break
-    point, free = climb.without_dead(point, n_known)  # not before: a long step may send a source to 0 for a while
-    climb = _Climb(surface, free, prior, pace.tries)
-    if (exact and point is not here) or len(information) != point.rate.size + point.noise.size:
-        information = climb.information(point)
-    return Refit(point, free, climb.objective(point), information)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Climb:
-    """The hill of likelihood and prior, and the ways up it."""
-
-    surface: Surface
-    free: NDArray[np.bool_]
-    prior: BetaPrior
-    tries: int
-
-    def objective(self, point: Point) -> float:
-        height = point.log_likelihood
-        if self.surface.noise.pull:
-            height += self.surface.noise.pull * float(np.log1p(-point.noise).sum())
-        return height + self.prior.log_density(point.rate[self.free]) if self.prior.n_rows else height
-
-    def ground(self, point: Point) -> tuple[Vector, NDArray[np.float64]]:
-        """The slope by rates, then by unknown noise, and their information."""
-        slope = self.surface.gradient(point)
-        if self.prior.n_rows:
-            slope[np.flatnonzero(self.free)] += self.prior.slope(point.rate[self.free])
-        if self.surface.noise.pull:
-            slope[point.rate.size :] -= self.surface.noise.pull / (1.0 - point.noise)
-        return slope, self.information(point)
-
-    def information(self, point: Point) -> NDArray[np.float64]:
-        """The empirical Fisher information of rates, then unknown noise."""
-        derivatives = self.surface.derivatives(point)
-        information = (derivatives * self.surface.cells.weights) @ derivatives.T
-        if self.prior.n_rows:
-            places = np.flatnonzero(self.free)
-            information[places, places] += self.prior.curvature(point.rate[self.free])
-        if self.surface.noise.pull:
-            unknown = np.arange(point.rate.size, len(information))
-            information[unknown, unknown] += self.surface.noise.pull / (1.0 - point.noise) ** 2
-        return information
-
-    def bounded_step(self, point: Point, slope: Vector, information: NDArray[np.float64]) -> Vector:
-        """The scoring step for parameters that can move; those that press against a bound stay."""
-        room_below, room_above = self._room(point)
-        moving = np.concatenate([self.free, np.ones(point.noise.size, dtype=bool)])
-        step, wanted = np.zeros(slope.size), slope
-        while True:
-            moving &= np.where(wanted > 0, room_above, room_below) > AT_BOUND
-            step[:] = 0.0
-            if not moving.any():
-                return step
-            part = information if moving.all() else information[np.ix_(moving, moving)]
-            ridge = 1e-10 * np.trace(part) / len(part) + 1e-12
-            step[moving] = np.linalg.solve(part + ridge * np.eye(len(part)), slope[moving])
-            if (np.where(step > 0, room_above, room_below)[moving] > AT_BOUND).all():
-                return step
-            wanted = step
-
-    def _room(self, point: Point) -> tuple[Vector, Vector]:
-        """How far every rate, then every unknown of the noise, may fall and may rise."""
-        below = np.concatenate([point.rate, point.noise - self.surface.noise.lowest])
-        return below, np.concatenate([HIGHEST_RATE - point.rate, self.surface.noise.highest - point.noise])
-
-    def uphill(self, point: Point, slope: Vector, step: Vector) -> Point | None:
-        """The first of ever shorter steps, cut off at the bounds, that gains a little of what its slope promises."""
-        objective, n_sources = self.objective(point), point.rate.size
-        for _ in range(self.tries):
-            rate = np.where(self.free, np.clip(point.rate + step[:n_sources], 0.0, HIGHEST_RATE), point.rate)
-            noise = np.clip(point.noise + step[n_sources:], self.surface.noise.lowest, self.surface.noise.highest)
-            promised = slope @ np.concatenate([rate - point.rate, noise - point.noise])
-            if promised > 0:
-                tried = self.surface.at(point.sources, rate, noise)
-                if self.objective(tried) >= objective + ENOUGH * promised:
-                    return tried
-            step = 0.4 * step
-        return None
-
-    def slowly_uphill(self, point: Point, slope: Vector, information: NDArray[np.float64]) -> Point:
-        """Each parameter goes its own way, which never leads down at a bound as a scoring step may; then EM."""
-        step = self.bounded_step(point, slope, np.diag(np.diag(information)))
-        better = self.uphill(point, slope, step) or em_step(
-            self.surface, point, self.free, self.prior.alpha, self.prior.beta
-        )
-        return better if self.objective(better) > self.objective(point) else point
-
-    def without_dead(self, point: Point, n_known: int) -> tuple[Point, NDArray[np.bool_]]:
-        """Free sources at rate 0 leave, the known ones excepted."""
-        alive = ~self.free | (point.rate > 0)
-        alive[:n_known] = True
-        if alive.all():
-            return point, self.free
-        return self.surface.at(point.sources[alive], point.rate[alive], point.noise), self.free[alive]
-
-
 SURPRISE = 1.0  # nats by which one move may change the correction
 FEW_COMPARISONS = 20_000  # of sets with unions; up to so many are quicker than sorting them first
 
@@ -433,8 +223,11 @@ class Scale:
 
     def advantage(self, one: Found, other: Found) -> float:
         """By how much the score of one exceeds that of the other, both with the relatives that they share."""
-        ours, theirs = one.fit.point.sources, other.fit.point.sources
-        return one.worth - other.worth - self._dearer(ours, theirs)
+        return one.worth - self.worth_of_equal(one.fit.point.sources, other)
+
+    def worth_of_equal(self, sources: NDArray[np.int64], other: Found) -> float:
+        """What these sources must be worth to be as good as the other ones."""
+        return other.worth + self._dearer(sources, other.fit.point.sources)
 
     def _dearer(self, ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> float:
         """By how much more our sources cost than theirs, remembered: a set is compared several times on its way."""
@@ -452,8 +245,7 @@ class Scale:
 
     def forecast(self, best: Found, point: Any, free: NDArray[np.bool_], more: NDArray[np.int64]) -> Vector:
         """The score of the point with each of these sources more, but for what they gain, as seen from the best."""
-        pull = self.surface.noise.pull * float(np.log1p(-point.noise).sum())
-        height = point.log_likelihood + pull + self.prior.log_density(point.rate[free])
+        height = height_of(self.surface, point, free, self.prior)
         paid = self._dearer(point.sources, best.fit.point.sources)
         forecast: Vector = best.score + height - best.fit.objective - paid - self.cost_of(more, point.sources)
         return forecast
@@ -500,3 +292,49 @@ def is_neighbour(sources: NDArray[np.int64], others: NDArray[np.int64]) -> NDArr
     apart = np.bitwise_count((sources[:, None] ^ others).view(np.uint64))
     neighbours: NDArray[np.bool_] = (apart == 1).any(axis=1)
     return neighbours
+
+
+FLAT = 1e-9  # a curvature this small, relative to those of single parameters, counts as none
+
+
+@dataclass(frozen=True, slots=True)
+class StandardErrors:
+    """Standard errors: 0 where a value was given or lies on its bound, infinite where the rows say nothing about it."""
+
+    probability: NDArray[np.float64]  # (n_sources,)
+    noise: NDArray[np.float64]  # (n_unknown,), of the unknown noise rates
+
+
+def standard_errors(surface: Surface, fit: Refit) -> StandardErrors:
+    """The standard errors, from the inverse of the information on all parameters that could move.
+
+    The information adds up the outer products of the slopes of single rows, which ``fit`` has anyway. If the model is
+    right, that is minus the matrix of second derivatives, apart from random error.
+    """
+    n_sources, noise = fit.point.rate.size, fit.point.noise
+    inside = (noise > surface.noise.lowest + AT_BOUND) & (noise < surface.noise.highest - AT_BOUND)
+    moving = np.concatenate([fit.free, inside])
+    covariance = np.zeros((moving.size, moving.size))
+    covariance[np.ix_(moving, moving)] = covariance_of(fit.information[np.ix_(moving, moving)])
+    error = np.sqrt(np.diag(covariance))
+    # a probability 1 - exp(-rate) moves by (1 - probability) where its rate moves by 1
+    return StandardErrors(error[:n_sources] * np.exp(-fit.point.rate), error[n_sources:])
+
+
+def covariance_of(information: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The inverse of an information matrix; infinite for parameters that lie in a direction without information.
+
+    >>> covariance_of(np.array([[4.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]))
+    array([[0.25, 0.  , 0.  ],
+           [0.  ,  inf,  inf],
+           [0.  ,  inf,  inf]])
+    """
+    scale = np.sqrt(np.diag(information))
+    scale[scale == 0] = 1.0
+    curvature, directions = np.linalg.eigh(information / np.outer(scale, scale))
+    flat = curvature <= FLAT
+    spread = directions[:, ~flat] / np.sqrt(curvature[~flat])
+    covariance: NDArray[np.float64] = spread @ spread.T / np.outer(scale, scale)
+    lost = np.flatnonzero((directions[:, flat] ** 2).sum(axis=1) > FLAT)
+    covariance[np.ix_(lost, lost)] = np.inf
+    return covariance

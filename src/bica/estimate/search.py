@@ -29,59 +29,6 @@ Sets = NDArray[np.int64]  # bit sets of up to 64 sensors
 Vector = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-MOST_ROWS = 1000  # distinct rows that are candidates themselves
-FREQUENT_ROWS = 250  # rows whose intersections are looked at
-MOST_SHARED = 1000  # intersections that are candidates
-
-
-def from_rows(patterns: Sets, weights: Vector, n_sensors: int) -> Sets:
-    """The most frequent rows, what two of them share, and single sensors.
-
-    >>> from_rows(np.array([0, 3, 6]), np.array([5.0, 2.0, 1.0]), 3).tolist()
-    [1, 2, 3, 4, 6]
-    """
-    frequent = patterns[np.argsort(-weights, kind="stable")]
-    frequent = frequent[frequent != 0]
-    return np.unique(np.concatenate([frequent[:MOST_ROWS], _shared(frequent[:FREQUENT_ROWS]), single(n_sensors)]))
-
-
-def _shared(rows: Sets) -> Sets:
-    """The intersections of pairs of rows that come up most often."""
-    both = (rows[:, None] & rows)[np.triu_indices(rows.size, 1)]
-    shared, times = np.unique(both[both != 0], return_counts=True)
-    return shared[np.argsort(-times, kind="stable")[:MOST_SHARED]]
-
-
-def single(n_sensors: int) -> Sets:
-    """Every sensor alone."""
-    return np.int64(1) << np.arange(n_sensors)
-
-
-def relatives_of(source: np.int64, others: Sets, n_sensors: int) -> Sets:
-    """One sensor more or less; union, intersection and difference with the other sources.
-
-    >>> relatives_of(np.int64(3), np.array([6]), 3).tolist()
-    [2, 1, 7, 7, 2, 1]
-    """
-    return np.concatenate([source ^ single(n_sensors), source | others, source & others, source & ~others])
-
-
-def relatives(sources: Sets, n_sensors: int) -> Sets:
-    """The relatives of all sources."""
-    related = [relatives_of(source, sources, n_sensors) for source in sources]
-    return np.unique(np.concatenate([np.empty(0, np.int64), *related]))
-
-
-def largest(sources: Sets) -> Flags:
-    """Which sets are not contained in another one.
-
-    >>> largest(np.array([3, 1, 6])).tolist()
-    [True, False, True]
-    """
-    inside = (sources[:, None] & sources == sources[:, None]) & (sources[:, None] != sources)
-    outermost: Flags = ~inside.any(axis=1)
-    return outermost
-
 
 TRIED = 3  # candidates that are refitted in one move
 SHORTLIST = 150  # candidates that are looked at again after each addition
@@ -163,6 +110,7 @@ class SourceSearch:
         self.left: frozenset[frozenset[int]] = frozenset()  # sets of sources that were the best before
         self.visited: list[tuple[float, float]] = []  # score and mean noise of every set of sources refitted
         self.scores: dict[frozenset[int], float] = {}  # the best score of each of them
+        self.at_most: dict[frozenset[int], float] = {}  # what each of them is worth, or less
         self._note(self.best)
         self.looked_at: Scan | None = None  # the last long look at candidates
 
@@ -218,10 +166,21 @@ class SourceSearch:
         scale = self.task.scale
         promptly = promptly and self.off(start.sources.size) >= self.off(self.n_sources)
         found = scale.best(start, free, self.n_known, above=self.best if promptly else None)
+        if self.task.exact:
+            enough = scale.worth_of_equal(start.sources, self.best) if promptly else -np.inf
+            self.at_most[frozenset(start.sources.tolist())] = max(found.worth, enough)
         if self.task.exact and scale.advantage(found, self.best) > 0:
             found = scale.best(found.fit.point, found.fit.free, self.n_known, exact=True)
         self._note(found)
         return found
+
+    def is_settled(self, sources: Sets) -> bool:
+        """Whether this set was refitted before and would not be the best: the way to its best rates does not matter."""
+        key = frozenset(sources.tolist())
+        if self.off(len(key)) != self.off(self.n_sources) or key not in self.at_most:
+            return False
+        enough = self.task.scale.worth_of_equal(sources, self.best)
+        return key in self.left or self.at_most[key] <= enough + self.better
 
     def _note(self, found: Found) -> None:
         noise = found.fit.point.noise
@@ -258,8 +217,13 @@ class SourceSearch:
             self.looked_at = Scan(point, candidates, *self.surface.additions(point, candidates))
         return self.looked_at
 
-    def promising(self, point: Any, free: Flags, candidates: Sets, bar: float) -> Iterator[tuple[Any, Flags]]:
-        """The point with one source more: the few candidates that promise most, if their forecast is above ``bar``."""
+    def promising(
+        self, point: Any, free: Flags, candidates: Sets, bar: float, *, again: bool = True
+    ) -> Iterator[tuple[Any, Flags]]:
+        """The point with one source more: the few candidates that promise most, if their forecast is above ``bar``.
+
+        Those that are settled are left out, unless they are tried ``again``.
+        """
         if not candidates.size:
             return
         forecast, probability = self.forecast(point, free, candidates)
@@ -269,6 +233,8 @@ class SourceSearch:
             if not 0 < probability[place] < 1:
                 continue
             sources = np.append(point.sources, candidates[place])
+            if not again and self.is_settled(sources):
+                continue
             rate = np.append(point.rate, -np.log1p(-probability[place]))
             start = self.surface.at(sources, rate, point.noise)
             if np.isfinite(start.log_likelihood):
@@ -279,7 +245,8 @@ class SourceSearch:
         closer = self.off(self.n_sources) - self.off(point.sources.size + 1)
         if closer < 0:
             return False
-        tried = self.promising(point, free, candidates, -np.inf if closer > 0 else self.best.score - HOPELESS)
+        bar = -np.inf if closer > 0 else self.best.score - HOPELESS
+        tried = self.promising(point, free, candidates, bar, again=False)
         return any(self.improves(self.refitted(*start)) for start in tried)
 
     def without(self, places: Sequence[int]) -> tuple[Any, Flags] | None:
@@ -390,7 +357,7 @@ def drop(search: SourceSearch) -> bool:
     for place in np.argsort(forecast, kind="stable")[:TRIED].tolist():
         if forecast[place] > (np.inf if closer > 0 else HOPELESS) or place < search.n_known:
             return False
-        rest = search.without([place])
+        rest = None if search.is_settled(np.delete(sources, place)) else search.without([place])
         if rest is not None and search.improves(search.refitted(*rest)):
             return True
     return False
@@ -496,3 +463,34 @@ DOING: dict[Move, str] = {
 }
 BY_SLOPE: tuple[Move, ...] = (add, drop, exchange_for_steep, exchange_two, add_regardless)
 BY_GAIN: tuple[Move, ...] = (add_several, drop, exchange)
+
+
+def single(n_sensors: int) -> Sets:
+    """Every sensor alone."""
+    return np.int64(1) << np.arange(n_sensors)
+
+
+def relatives_of(source: np.int64, others: Sets, n_sensors: int) -> Sets:
+    """One sensor more or less; union, intersection and difference with the other sources.
+
+    >>> relatives_of(np.int64(3), np.array([6]), 3).tolist()
+    [2, 1, 7, 7, 2, 1]
+    """
+    return np.concatenate([source ^ single(n_sensors), source | others, source & others, source & ~others])
+
+
+def relatives(sources: Sets, n_sensors: int) -> Sets:
+    """The relatives of all sources."""
+    related = [relatives_of(source, sources, n_sensors) for source in sources]
+    return np.unique(np.concatenate([np.empty(0, np.int64), *related]))
+
+
+def largest(sources: Sets) -> Flags:
+    """Which sets are not contained in another one.
+
+    >>> largest(np.array([3, 1, 6])).tolist()
+    [True, False, True]
+    """
+    inside = (sources[:, None] & sources == sources[:, None]) & (sources[:, None] != sources)
+    outermost: Flags = ~inside.any(axis=1)
+    return outermost

@@ -16,6 +16,9 @@ from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture, in_order
 from bica.progress import checked_n_jobs, checked_time_limit
 
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
 WORD = 64  # sensors of a bit set
 
 
@@ -213,7 +216,8 @@ class Varying:
     ) -> tuple[OrMixture, NDArray[np.float64]]:
         """The model of all sensors with its errors, from those that vary; the known sources come first.
 
-        A sensor that is always on has a source of its own, always on. The sources are put in order.
+        A sensor that is always on has a source of its own, always on, whose error is not known.
+        The sources are put in order.
         """
         n_sources, n_always = probability.size, self.always.size
         whole = np.zeros((self.whole.n_sensors, n_sources + n_always), dtype=bool)
@@ -225,7 +229,7 @@ class Varying:
         names += [None] * (n_sources + n_always - len(names))
         every = np.concatenate([probability, np.ones(n_always)])
         model = OrMixture(whole, every, noise, sensors=self.whole.sensors, names=names)
-        return in_order(model, np.concatenate([error, np.zeros(n_always)]))
+        return in_order(model, np.concatenate([error, np.full(n_always, np.nan)]))
 
 
 def _check_known(

@@ -1,8 +1,11 @@
 """Learning all sensors of a table at once: where to start, which noise, the search, and the fit that comes of it.
 
 How the likelihood of all sensors is computed is left to a route: exactly on the lattice of all their sets
-(``lattice.py``), or from lists of hidden states of every row (``rows/states.py``). Standard errors come from the
-curvature of the likelihood at its maximum.
+(``lattice.py``), or from lists of hidden states of every row (``rows/states.py``).
+
+One flip rate comes first. Where sensors err in other ways, it is refuted only after a fashion: rows that lack a sensor
+become sources of their own, which contain each other like splinters. So every other kind of noise starts from the
+sources that no other source contains, and the evidence decides. All unknown rates pay for themselves there.
 """
 
 from __future__ import annotations
@@ -11,16 +14,15 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bica.errors import BicaWarning
-from bica.estimate.lattice import HIGHEST, NoiseShape, Surface, lowest_rate
-from bica.estimate.noise import FLIPS, LEAST_SENSORS, PER_SENSOR, NoiseKind, Rival, with_best_noise
-from bica.estimate.score import AT_BOUND, BetaPrior, Refit, Scale, cost_by_size, refit
-from bica.estimate.search import Move, SearchTask, SourceSearch, Start
+from bica.estimate.lattice import AT_BOUND, HIGHEST, BetaPrior, Flags, NoiseShape, Refit, Sets, lowest_rate, refit
+from bica.estimate.score import TYPICAL_RATE, Scale, StandardErrors, cost_by_size, standard_errors
+from bica.estimate.search import Move, SearchTask, SourceSearch, Start, drop, has_splinters, largest
 from bica.estimate.settings import Settings, Varying
 from bica.model.files import LEVEL, probability_interval
 from bica.model.fit import Fit
@@ -46,6 +48,7 @@ class Route:
     most_work: float = np.inf
     noise_work: float = np.inf  # for every other kind of noise
     last_surface: Callable[[NoiseShape, Any], Any] | None = None  # for the numbers that are reported, near a point
+    cost: NDArray[np.float64] | None = None  # of sources by size, where they are those of a larger table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,8 +78,9 @@ class WholeTask:
         """A search from the known sources or as told, with the first noise or with ``another`` kind."""
         route, data, prior, start = self.route, self.table.data, self.prior, start or self.start()
         surface = route.first_surface if shape is None else route.surface(shape)
+        n_rows, cost = data.n_samples + prior.n_rows, route.cost
         task = SearchTask(
-            Scale(surface, cost_by_size(data.n_sensors, data.n_samples + prior.n_rows, data.n_sensors), prior),
+            Scale(surface, cost_by_size(data.n_sensors, n_rows, data.n_sensors) if cost is None else cost, prior),
             route.moves,
             route.pool,
             self.table.forbidden_sets.tolist(),
@@ -215,52 +219,6 @@ def _to_the_last_digit(surface: Any, point: Any, free: NDArray[np.bool_], prior:
     return refit(surface, start, free, prior, n_known=n_known, exact=True, pace=surface.last_pace)
 
 
-FLAT = 1e-9  # a curvature this small, relative to those of single parameters, counts as none
-
-
-@dataclass(frozen=True, slots=True)
-class StandardErrors:
-    """Standard errors: 0 where a value was given or lies on its bound, infinite where the rows say nothing about it."""
-
-    probability: NDArray[np.float64]  # (n_sources,)
-    noise: NDArray[np.float64]  # (n_unknown,), of the unknown noise rates
-
-
-def standard_errors(surface: Surface, fit: Refit) -> StandardErrors:
-    """The standard errors, from the inverse of the information on all parameters that could move.
-
-    The information adds up the outer products of the slopes of single rows, which ``fit`` has anyway. If the model is
-    right, that is minus the matrix of second derivatives, apart from random error.
-    """
-    n_sources, noise = fit.point.rate.size, fit.point.noise
-    inside = (noise > surface.noise.lowest + AT_BOUND) & (noise < surface.noise.highest - AT_BOUND)
-    moving = np.concatenate([fit.free, inside])
-    covariance = np.zeros((moving.size, moving.size))
-    covariance[np.ix_(moving, moving)] = covariance_of(fit.information[np.ix_(moving, moving)])
-    error = np.sqrt(np.diag(covariance))
-    # a probability 1 - exp(-rate) moves by (1 - probability) where its rate moves by 1
-    return StandardErrors(error[:n_sources] * np.exp(-fit.point.rate), error[n_sources:])
-
-
-def covariance_of(information: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The inverse of an information matrix; infinite for parameters that lie in a direction without information.
-
-    >>> covariance_of(np.array([[4.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]))
-    array([[0.25, 0.  , 0.  ],
-           [0.  ,  inf,  inf],
-           [0.  ,  inf,  inf]])
-    """
-    scale = np.sqrt(np.diag(information))
-    scale[scale == 0] = 1.0
-    curvature, directions = np.linalg.eigh(information / np.outer(scale, scale))
-    flat = curvature <= FLAT
-    spread = directions[:, ~flat] / np.sqrt(curvature[~flat])
-    covariance: NDArray[np.float64] = spread @ spread.T / np.outer(scale, scale)
-    lost = np.flatnonzero((directions[:, flat] ** 2).sum(axis=1) > FLAT)
-    covariance[np.ix_(lost, lost)] = np.inf
-    return covariance
-
-
 VAGUE = 0.1  # a standard error that leaves a rate open
 SURE = 4.0  # nats: a fall of the log-likelihood that rules a rate out
 WITHIN = math.log(1 / (1 - LEVEL))  # nats: sets of sources whose score falls this short are twenty times less credible
@@ -310,3 +268,219 @@ def _interval(surface: Any, fit: Refit, rate: float, error: float) -> tuple[floa
     # the likelihood falls like exp(slope * flip rate) from here: with n sure cells that is the rule of three, 3 / n
     slope = float(surface.gradient(fit.point)[fit.point.rate.size :].sum())
     return 0.0, min(HIGHEST, rate + WITHIN / max(-slope, 1.0))
+
+
+MOST_FALSE_ALARMS, MOST_MISSES = 0.4, 0.55  # where both are estimated: together below 1, or on and off change roles
+PULL = 1.0  # rows without an error that every such rate starts from: it decides only where the rows say nothing
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseKind:
+    """A kind of noise, by the name that users give it."""
+
+    name: str
+    shape: Callable[[int, float], NoiseShape]
+
+
+def two_rates(n_sensors: int, lowest: float) -> NoiseShape:
+    """A false-alarm rate and a miss rate for all sensors."""
+    zeros, ones = np.zeros(n_sensors), np.ones((n_sensors, 1))
+    highest = np.array([MOST_FALSE_ALARMS, MOST_MISSES])
+    return NoiseShape(zeros, zeros, ones * [1, 0], ones * [0, 1], highest, lowest, PULL)
+
+
+def own_rates(n_sensors: int, lowest: float) -> NoiseShape:
+    """A false-alarm rate for every sensor, then a miss rate for every sensor."""
+    zeros, each, none = np.zeros(n_sensors), np.eye(n_sensors), np.zeros((n_sensors, n_sensors))
+    highest = np.repeat([MOST_FALSE_ALARMS, MOST_MISSES], n_sensors)
+    return NoiseShape(zeros, zeros, np.hstack([each, none]), np.hstack([none, each]), highest, lowest, PULL, 2)
+
+
+FLIPS = NoiseKind("estimate", NoiseShape.shared_flips)
+TWO_RATES = NoiseKind("two-rates", two_rates)
+PER_SENSOR = NoiseKind("per-sensor", own_rates)
+KINDS = (FLIPS, TWO_RATES, PER_SENSOR)
+
+
+TYPICAL_ERROR = 0.05  # the median of a half-Cauchy prior on rates of noise
+FIRST_FALSE_ALARM, FIRST_MISS = 0.02, 0.1  # where the climb starts
+LEAST_SENSORS = 3  # that tell misses from rare sources
+PROMISING = 0.3  # of half a log of the rows per rate: without a reason for more rates, the slope promises a tenth
+RIDGE = 1e-6  # of the information, relative to its mean: rates that nothing tells apart promise nothing
+CONVINCING = 3.0  # nats, or twenty to one: more unknowns must be that much better
+ALIKE = 0.01  # nats: searches that differ by less ended at the same sources, the first of them is taken
+FAR = 50.0  # nats: a lead that no further move with one flip rate makes up for
+SPLINTERS = 0.4  # of the sources: less one sensor than another
+HOPELESS = 20.0  # nats: another kind of noise that starts this far behind is left alone
+
+
+class Rival(Protocol):
+    """An answer of another kind, from which a search in doubt may start again, and to which it may lose."""
+
+    def start(self, shape: NoiseShape) -> Start:
+        """The sources with sure edges that are nearest to it."""
+
+    def is_dearer(self, search: SourceSearch) -> bool:
+        """Whether the sources found so far cost so much that even a perfect fit of the rows would not catch up."""
+
+    def is_within_reach(self, search: SourceSearch) -> bool:
+        """Whether the search, after its first moves, may still catch up with it."""
+
+
+def with_best_noise(
+    task: WholeTask, search: SourceSearch, asked: str, rival: Rival | None = None
+) -> tuple[SourceSearch, NoiseKind]:
+    """Run the search, with the kind of noise that was asked for or with the one that the rows speak for.
+
+    A search that splinters, or one flip rate that is not enough, tell of edges that fail, or of sources that contain
+    each other. Then the search starts again from the ``rival``, which knows such edges, and stops where it is behind.
+    """
+    if asked == FLIPS.name or task.table.data.n_sensors < LEAST_SENSORS:
+        search.run(task.route.first_moves)
+        search.run()
+        return search, FLIPS
+    for moves in (task.route.first_moves, task.route.moves):
+        if has_splinters(search):  # there may be hundreds, and each move with them is slow
+            if rival is not None:
+                return _against(rival, task, asked, search)
+            other, kind = _best_of_kinds(task, search, asked)
+            if log_evidence(other) > log_evidence(search) + FAR:
+                return other, kind
+        search.run(moves)
+    found, kind = _best_of_kinds(task, search, asked)
+    if rival is not None and looks_lossy(found.best.fit.point.sources, kind):
+        return _against(rival, task, asked, found, kind)
+    return found, kind
+
+
+def _against(
+    rival: Rival, task: WholeTask, asked: str, search: SourceSearch, finished: NoiseKind | None = None
+) -> tuple[SourceSearch, NoiseKind]:
+    """The best search after new ones with every kind of noise, which begin with the sources nearest to the rival.
+
+    The first search is with one flip rate and goes on as well, unless it is ``finished``.
+    """
+    searches = [(search, finished or FLIPS)]
+    kinds = [kind for kind in KINDS if kind is FLIPS or asked in ("auto", kind.name)]
+    n_sensors, lowest = task.table.data.n_sensors, lowest_rate(task.table.data)
+    shapes = {kind.name: kind.shape(n_sensors, lowest) for kind in kinds}
+    searches += [(task.search(rival.start(shapes[kind.name]), shapes[kind.name]), kind) for kind in kinds]
+    for each, _ in searches[1 if finished else 0 :]:
+        _first_moves(task, each, rival)
+    if finished is None and any(rival.is_within_reach(each) for each, _ in searches):
+        for kind in kinds[1:]:
+            shape = shapes[kind.name]
+            searches.append((task.search(without_splinters(search, shape), shape, another=True), kind))
+            _first_moves(task, searches[-1][0], rival)
+    top = max(log_evidence(each) for each, _ in searches)
+    for each, _ in searches[1 if finished else 0 :]:
+        if rival.is_within_reach(each) and log_evidence(each) > top - FAR:
+            each.run()
+            top = max(top, log_evidence(each))
+    allowed = [pair for pair in searches if asked in ("auto", pair[1].name)]
+    merits = [log_evidence(each) - CONVINCING * KINDS.index(kind) for each, kind in allowed]
+    return next(pair for pair, merit in zip(allowed, merits, strict=True) if merit > max(merits) - ALIKE)
+
+
+def _first_moves(task: WholeTask, search: SourceSearch, rival: Rival) -> None:
+    """Drop what is not needed and add what pays, while the sources may still be worth what they cost."""
+    for moves in ((drop,), task.route.first_moves):
+        search.run(moves, until=rival.is_dearer)
+
+
+def _best_of_kinds(task: WholeTask, search: SourceSearch, asked: str) -> tuple[SourceSearch, NoiseKind]:
+    """From a search with one flip rate on: the other kinds of noise, and whichever has the best evidence."""
+    n_sensors, lowest = task.table.data.n_sensors, lowest_rate(task.table.data)
+    others = [(kind, kind.shape(n_sensors, lowest)) for kind in (TWO_RATES, PER_SENSOR) if asked in ("auto", kind.name)]
+    chosen, evidence = FLIPS, log_evidence(search)
+    for kind, shape in others:
+        if asked != kind.name and not _is_worth_a_try(task, search, shape):
+            continue
+        tried = task.search(without_splinters(search, shape), shape, another=True)
+        tried.run(task.route.first_moves)
+        if asked == kind.name or log_evidence(tried) > evidence - HOPELESS:
+            tried.run()
+        if asked == kind.name or log_evidence(tried) > evidence + CONVINCING:
+            search, chosen, evidence = tried, kind, log_evidence(tried)
+    return search, chosen
+
+
+def _is_worth_a_try(task: WholeTask, search: SourceSearch, shape: NoiseShape) -> bool:
+    """Whether sources look like splinters, or the slope promises much where one flip rate becomes several rates."""
+    if has_splinters(search):
+        return True
+    n_more = shape.n_unknown - search.surface.noise.n_unknown
+    return promised(search, task.route.surface(shape)) > float(
+        PROMISING * 0.5 * n_more * math.log(task.table.data.n_samples)
+    )
+
+
+def looks_lossy(sources: Sets, kind: NoiseKind) -> bool:
+    """Whether one flip rate is not enough, or many sources are others less one sensor.
+
+    That is what lossy edges look like to sure ones: half and more of all sources then. Of ten sure sources behind ten
+    sensors, three are such at most.
+
+    >>> looks_lossy(np.array([7, 3, 6]), FLIPS), looks_lossy(np.array([3, 6]), FLIPS)
+    (True, False)
+    """
+    return kind is not FLIPS or bool(less_one(sources).sum() >= SPLINTERS * sources.size > 0)
+
+
+def less_one(sources: Sets) -> Flags:
+    """Which sets of two or more sensors are another one less one sensor.
+
+    >>> less_one(np.array([7, 3, 1])).tolist()
+    [False, True, False]
+    """
+    sizes = np.bitwise_count(sources.view(np.uint64))
+    inside = sources[:, None] & sources == sources
+    lacking: Flags = (inside & (sizes >= 2) & (sizes[:, None] == sizes + 1)).any(axis=0)
+    return lacking
+
+
+def promised(search: SourceSearch, surface: Any) -> float:
+    """What the log-likelihood would gain by more unknown rates with the same sources: half of Rao's score statistic."""
+    point = search.best.fit.point
+    false_alarm, miss = (rates.mean() for rates in search.surface.noise.rates(point.noise))
+    noise = np.repeat([false_alarm, miss], surface.noise.n_unknown // 2)
+    here = surface.at(point.sources, point.rate, noise)
+    derivatives, weights = surface.derivatives(here), surface.cells.weights
+    slope = derivatives @ weights
+    moving = (slope > 0) | (np.append(point.rate, noise) > surface.noise.lowest + AT_BOUND)
+    slope, derivatives = slope[moving], derivatives[moving]
+    information = (derivatives * weights) @ derivatives.T
+    ridge = RIDGE * np.trace(information) / slope.size
+    return 0.5 * float(slope @ np.linalg.solve(information + ridge * np.eye(slope.size), slope))
+
+
+def without_splinters(search: SourceSearch, shape: NoiseShape) -> Start:
+    """The known sources and those that no other source contains, with false alarms and misses to begin with.
+
+    Sources of a single sensor are left out where false alarms at a rate of their own explain the same.
+    """
+    fit, n_known = search.best.fit, search.n_known
+    kept = largest(fit.point.sources)
+    kept &= np.bitwise_count(fit.point.sources.view(np.uint64)) >= shape.least_sensors
+    kept |= fit.point.probability > MOST_FALSE_ALARMS
+    kept[:n_known] = True
+    noise = np.repeat([FIRST_FALSE_ALARM, FIRST_MISS], shape.n_unknown // 2)
+    return Start(fit.point.sources[kept], fit.point.rate[kept], fit.free[kept], noise, n_known)
+
+
+def log_evidence(search: SourceSearch) -> float:
+    """The score of the best found with the unknown rates of the noise integrated out as well.
+
+    Laplace's approximation; along a rate at its lower bound, the likelihood falls exponentially instead.
+    """
+    fit, surface = search.best.fit, search.task.scale.surface
+    n_sources, noise = fit.point.rate.size, fit.point.noise
+    at_bound = noise <= surface.noise.lowest + AT_BOUND
+    rates, inside = np.flatnonzero(fit.free), n_sources + np.flatnonzero(~at_bound)
+    both, typical = np.append(rates, inside), np.repeat([TYPICAL_RATE, TYPICAL_ERROR], [rates.size, inside.size])
+    precise = fit.information[np.ix_(both, both)] + np.diag(typical**-2.0)
+    joint, alone = (float(np.linalg.slogdet(part)[1]) for part in (precise, precise[: rates.size, : rates.size]))
+    volume = 0.5 * (inside.size * math.log(2 * math.pi) - joint + alone)
+    fall = np.maximum(-surface.gradient(fit.point)[n_sources:][at_bound], 1.0 / TYPICAL_ERROR)
+    density = math.log(2 / (math.pi * TYPICAL_ERROR)) - np.log1p((noise / TYPICAL_ERROR) ** 2)
+    return search.best.score + volume + float(density.sum() - np.log(fall).sum())

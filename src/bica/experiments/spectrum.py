@@ -19,8 +19,8 @@ from bica.compare.summary import mean_of, with_best_variant
 from bica.compare.task import Contender
 from bica.data.rows import Rows
 from bica.errors import SettingError
-from bica.estimate.likelihood import IN_TIME
 from bica.estimate.temporal import stays_in_time
+from bica.estimate.temporal.learn import IN_TIME
 from bica.experiments.evaluation import BEST_FINDBICA
 from bica.invert.decode import decode
 from bica.invert.temporal.decode import decode_in_time

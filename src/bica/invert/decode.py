@@ -10,7 +10,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import Chunk, Table
+from bica.data.columns import Chunk, Table
 from bica.data.readers.arrow import has_arrow
 from bica.data.rows import Rows, places_of
 from bica.data.writers import activity_file, bits_file

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING
+from bica.data.columns import MISSING
 from bica.invert.groups import Group
 from bica.kernels.bits import Words, group_equal, packed
 from bica.kernels.decoding.table import add_probabilities, branch, look_ahead, look_back

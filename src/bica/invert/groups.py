@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING
+from bica.data.columns import MISSING
 from bica.kernels.bits import Words, unpacked
 from bica.model.noise import connected_groups
 from bica.model.or_mixture import OrMixture

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, hstack, vstack
 
-from bica.data.chunks import MISSING
+from bica.data.columns import MISSING
 from bica.errors import LimitError, SettingError
 from bica.invert.groups import Group, Solution
 from bica.invert.lossy import solve_lossy

@@ -19,7 +19,7 @@ from typing import Any
 
 from bica.errors import ModelError, ModelFileError
 from bica.output import write_whole
-from bica.text import USUAL_NOUNS, Nouns, as_distinct_names, as_name
+from bica.text import USUAL_NOUNS, Nouns, as_distinct_names, as_name, shown_names
 
 LEVEL = 0.95  # of every interval unless another is asked for
 HARDLY_IN_DOUBT = 0.99  # a support from which on a source is as good as certain
@@ -120,6 +120,10 @@ class ModelDocument:
         """Whether some source does not always switch on a sensor that it reaches."""
         return any(source.reach is not None for source in self.sources)
 
+    def source_names(self) -> tuple[str, ...]:
+        """A name for every source, no two alike: the user's or, by its place, the user's noun and a number."""
+        return shown_names([source.name for source in self.sources], self.nouns.source[0])
+
 
 def known_numbers(values: Iterable[float]) -> tuple[float | None, ...]:
     """The numbers, with None in place of NaN.
@@ -172,6 +176,8 @@ def read_document(path: str | Path) -> ModelDocument:
     try:
         with open(path, "rb") as file:
             content = file.read(BYTES_LIMIT + 1)
+    except FileNotFoundError as error:
+        raise ModelFileError(f"there is no file {path}; check the name and the folder") from error
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
     except ValueError as error:  # a path that no system accepts

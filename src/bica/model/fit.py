@@ -22,6 +22,7 @@ from bica.model.files import (
     read_document,
     write_document,
 )
+from bica.model.names import renamed
 from bica.model.noise import as_numbers
 from bica.model.or_mixture import OrMixture, in_order
 from bica.text import USUAL_NOUNS, Nouns
@@ -154,7 +155,20 @@ class Fit:
         >>> Fit(OrMixture([[1]], [0.5])).named({"source1": "lift"}).model.source_names()
         ('lift',)
         """
-        return replace(self, model=self.model.named(names))
+        new = renamed(self.model.names, self.model.source_ids(), names, self.nouns.source[0])
+        return replace(self, model=self.model.with_names(new))
+
+    def source_names(self) -> tuple[str, ...]:
+        """A name for every source, no two alike: the user's or, by its place, the user's noun and a number.
+
+        >>> Fit(OrMixture([[1]], [0.5]), nouns=Nouns(sources="diseases")).source_names()
+        ('disease1',)
+        """
+        return self.model.source_names(self.nouns.source[0])
+
+    def all_named(self) -> Fit:
+        """The same fit in which every source has the name that it is shown with."""
+        return replace(self, model=self.model.with_names(self.source_names()))
 
     def with_names_of(self, earlier: Fit) -> Fit:
         """The same fit with the names and words of an earlier one, as far as sources are nearly the same."""

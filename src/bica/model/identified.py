@@ -293,7 +293,7 @@ def share_words(document: ModelDocument, shares: Shares, at_most: int = LEAKS_NA
     >>> share_words(document, shares_of(document)[0])
     'source1 53 %, by itself 53 %'
     """
-    names = [source.name or f"source{j + 1}" for j, source in enumerate(document.sources)]
+    names = document.source_names()
     parts = [f"{names[j]} {_per_cent(share)} %" for j, share in shares.by_source]
     by_itself = [f"by itself {_per_cent(shares.by_itself)} %"] if shares.by_itself > 0 else []
     return folded(parts, at_most) + (", " if parts and by_itself else "") + "".join(by_itself)

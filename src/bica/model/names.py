@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from bica.errors import SettingError
-from bica.text import as_name, folded, told_apart
+from bica.text import USUAL_NOUN, as_name, folded, shown_names
 
 ID_LENGTH = 8  # hexadecimal digits: among 1000 sources two are alike once in some 9000 models
 NEARLY = 2 / 3  # of the sensors of either: from here on a source counts as the same after a refit
@@ -25,22 +25,23 @@ def source_id(sensors: Iterable[str]) -> str:
 
 
 def renamed(
-    names: Sequence[str | None], ids: Sequence[str], new_names: Mapping[str, str | None]
+    names: Sequence[str | None], ids: Sequence[str], new_names: Mapping[str, str | None], noun: str = USUAL_NOUN
 ) -> tuple[str | None, ...]:
     """The names with some given anew: by id, present name, number or ``source3``; None or "" takes a name away.
+
+    ``noun`` is the user's word for a source: where it is disease, ``disease3`` is known, too.
 
     >>> renamed([None, "hall"], ["1a2b3c4d", "5e6f7a8b"], {"source1": "door", "5e6f7a8b": None})
     ('door', None)
     """
-    shown = told_apart(name or f"source{j + 1}" for j, name in enumerate(names))
-    place = {f"source{j + 1}": j for j in range(len(names))}
-    place.update({str(j + 1): j for j in range(len(names))})
+    shown = shown_names(names, noun)
+    place = {f"{word}{j + 1}": j for word in (USUAL_NOUN, noun, "") for j in range(len(names))}
     place.update({identity: j for j, identity in enumerate(ids)})
     place.update({name: j for j, name in enumerate(shown)})
     found = list(names)
     for key, name in new_names.items():
         if key not in place:
-            raise SettingError(f"there is no source {key!r}; there are {folded(shown, LISTED)}")
+            raise SettingError(f"there is no {noun} {key!r}; there are {folded(shown, LISTED)}")
         found[place[key]] = None if name is None else as_name(name, f"the name of {key}").strip() or None
     given = [name for name in found if name is not None]
     twice = next((name for name in given if given.count(name) > 1), None)

@@ -1,6 +1,6 @@
 """What sensors show of the sources: the noise that they add on top, and how probable each row then is.
 
-Rates and other numbers are checked at the door of the model. Probabilities of rows are exact, by transforms on the
+Whatever a model is made of is checked at its door, here. Probabilities of rows are exact, by transforms on the
 subset lattice of every group of connected sensors.
 """
 

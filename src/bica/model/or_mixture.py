@@ -22,7 +22,7 @@ from bica.model.export import to_networkx
 from bica.model.files import ModelDocument, SourceEntry, known_numbers, read_document, write_document
 from bica.model.names import kept_names, renamed, source_id
 from bica.model.noise import Noise, as_numbers, as_probabilities, log_probability, pattern_table
-from bica.text import as_distinct_names, as_name, told_apart
+from bica.text import USUAL_NOUN, as_distinct_names, as_name, shown_names
 
 if TYPE_CHECKING:
     import altair
@@ -99,10 +99,10 @@ class OrMixture:
         bits, probabilities = as_bits(mixing, "mixing"), as_probabilities(probability, "probability")
         sensors = numbered(bits.shape[0]) if sensors is None else as_distinct_names(sensors, "a sensor name")
         names = (None,) * bits.shape[1] if names is None else tuple(map(_source_name, names))
-        _check_shapes(bits, probabilities, sensors, names)
-        noise = _checked_noise(noise, bits.shape[0])
-        lossy = _checked_reach(reach, bits)
-        groups = twins(bits, _lossy_columns(lossy, bits))
+        check_shapes(bits, probabilities, sensors, names)
+        noise = checked_noise(noise, bits.shape[0])
+        lossy = checked_reach(reach, bits)
+        groups = twins(bits, lossy_columns(lossy, bits))
         if len(groups) < bits.shape[1]:
             first = [group[0] for group in groups]
             bits, lossy = bits[:, first], None if lossy is None else lossy[:, first]
@@ -174,9 +174,9 @@ class OrMixture:
         for source, sensor in np.argwhere(self.mixing.T):
             yield int(source), self.sensors[sensor]
 
-    def source_names(self) -> tuple[str, ...]:
+    def source_names(self, noun: str = USUAL_NOUN) -> tuple[str, ...]:
         """A name for every source, no two alike: the user's, or ``source1``, ``source2``, ... by place."""
-        return told_apart(name or f"source{j + 1}" for j, name in enumerate(self.names))
+        return shown_names(self.names, noun)
 
     def pick(self, sources: Sequence[int] | NDArray[np.int64]) -> OrMixture:
         """The model with these sources only, in this order."""
@@ -497,12 +497,23 @@ def _source_name(name: str | None) -> str | None:
     return None if name is None else as_name(name, "a source name") or None
 
 
-def _check_shapes(
+def _activity(model: OrMixture, frame: Any) -> Any:
+    """Which sources were on in the rows of a pandas frame, on the worker that has it."""
+    return framed(frame, model.decode(frame).activity, model.source_names())
+
+
+def _probability(model: OrMixture, frame: Any) -> Any:
+    """The probability that each source was on, likewise."""
+    return framed(frame, model.posterior(frame).probability, model.source_names())
+
+
+def check_shapes(
     mixing: NDArray[np.bool_],
     probability: NDArray[np.float64],
     sensors: tuple[str, ...],
     names: tuple[str | None, ...],
 ) -> None:
+    """Refuse parts of a model that do not belong together."""
     if probability.shape != (mixing.shape[1],):
         raise ModelError(f"mixing has {mixing.shape[1]} columns, but probability has shape {probability.shape}")
     if (len(sensors), len(names)) != mixing.shape:
@@ -512,7 +523,7 @@ def _check_shapes(
         )
 
 
-def _checked_reach(reach: ArrayLike | None, mixing: NDArray[np.bool_]) -> NDArray[np.float64] | None:
+def checked_reach(reach: ArrayLike | None, mixing: NDArray[np.bool_]) -> NDArray[np.float64] | None:
     """The reach of every edge; None where all edges are sure."""
     if reach is None:
         return None
@@ -529,12 +540,14 @@ def _checked_reach(reach: ArrayLike | None, mixing: NDArray[np.bool_]) -> NDArra
     return None if np.array_equal(values, mixing) else values
 
 
-def _lossy_columns(reach: NDArray[np.float64] | None, mixing: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def lossy_columns(reach: NDArray[np.float64] | None, mixing: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which sources have an edge that may fail: (n_sources,)."""
     lossy: NDArray[np.bool_] = np.zeros(mixing.shape[1], bool) if reach is None else (reach != mixing).any(axis=0)
     return lossy
 
 
-def _checked_noise(noise: Noise | None, n_sensors: int) -> Noise:
+def checked_noise(noise: Noise | None, n_sensors: int) -> Noise:
+    """The noise, provided that it is of so many sensors; None is no noise."""
     if noise is None:
         return Noise()
     if not isinstance(noise, Noise):
@@ -572,13 +585,3 @@ def as_places(chosen: Sequence[int] | NDArray[np.int64], count: int, what: str) 
     if np.unique(places).size < places.size:
         raise ModelError(f"{what} {np.flatnonzero(np.bincount(places) > 1)[0]} was chosen twice")
     return places.astype(np.int64)
-
-
-def _activity(model: OrMixture, frame: Any) -> Any:
-    """Which sources were on in the rows of a pandas frame, on the worker that has it."""
-    return framed(frame, model.decode(frame).activity, model.source_names())
-
-
-def _probability(model: OrMixture, frame: Any) -> Any:
-    """The probability that each source was on, likewise."""
-    return framed(frame, model.posterior(frame).probability, model.source_names())

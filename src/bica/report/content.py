@@ -209,12 +209,16 @@ class _Story:
     def _next_steps(self) -> list[tuple[str, str]]:
         """What to do next, each step with the command that takes it, if there is one."""
         sources, rows = self.nouns.source[1], self.nouns.row[1]
+        first = shlex.quote(f"{self.nouns.source[0]}1")
         advice = self.diagnosis.get("next")
         if isinstance(advice, list | tuple) and advice:
             return [(_big(harmless(self._in_their_words(str(step)))), "") for step in advice]
         return {
             "fits": [
-                (f"Look through the {sources} below, and name those you recognise:", "bica name MODEL source1=NAME"),
+                (
+                    f"Look through the {sources} below, and name those you recognise:",
+                    f"bica name MODEL {first}=NAME",
+                ),
                 (f"See which {sources} were behind each of the {rows}:", "bica decode MODEL TABLE -o activity.csv"),
             ],
             "too few rows": [(f"Watch for longer, then learn again from all {rows} together.", "")],
@@ -400,7 +404,7 @@ class _Story:
         if isinstance(resamples, int):
             facts.append(("Resamples", str(resamples)))
         for key, value in self._chosen().items():
-            facts.append((_big(key.replace("_", " ")), harmless(str(value))))
+            facts.append((_big(key.replace("_", " ")), harmless(_setting_words(value))))
         facts.append(
             (
                 f"{_big(self.nouns.row[1])} in this page",
@@ -424,6 +428,20 @@ class _Story:
 
 
 OPTIONS = {"n_sources": "sources", "n_resamples": "bootstrap"}  # where they differ from the settings
+
+
+def _setting_words(value: Any) -> str:
+    """A setting as a person reads it: lists of names instead of brackets.
+
+    >>> _setting_words([{"sensors": ["door", "hall"], "name": None}, ["yard"]]), _setting_words({"a": 0.5})
+    ('door, hall; yard', 'a: 0.5')
+    """
+    if isinstance(value, Mapping):
+        return ", ".join(value["sensors"]) if "sensors" in value else ", ".join(f"{k}: {v}" for k, v in value.items())
+    if isinstance(value, list | tuple):
+        sign = "; " if any(isinstance(part, Mapping | list | tuple) for part in value) else ", "
+        return sign.join(map(_setting_words, value))
+    return str(value)
 
 
 def _argument(value: Any) -> str | None:
@@ -466,7 +484,10 @@ def _noise_figure(false_alarm: Rate, miss: Rate) -> tuple[str, str]:
         return mean, ""
     if false_alarm == miss:
         return mean, "of cells flipped" if not isinstance(miss, tuple) else "of cells flipped on average"
-    return f"{100 * rates[1]:.2g} %", f"missed, {100 * rates[0]:.2g} % false alarms"
+    alarms, misses = (f"{100 * rate:.2g} %" for rate in rates)
+    if rates[0] > rates[1]:
+        return alarms, f"false alarms, {misses} missed"
+    return misses, f"missed, {alarms} false alarms"
 
 
 def _noise_words(false_alarm: Any, miss: Any, nouns: Nouns, interval: str) -> str:

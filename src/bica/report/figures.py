@@ -303,7 +303,7 @@ def _observed_bars(view: PatternView, grid: Grid) -> alt.LayerChart:
 def decoded_activity_chart(model: OrMixture | Fit, rows: Rows, times: Sequence[Any] | None = None) -> alt.LayerChart:
     """The chart of the most probable activity behind these rows."""
     fit = model if isinstance(model, Fit) else Fit(model)
-    return activity_chart(fit.model.source_names(), decoded(fit, rows)[0], times)
+    return activity_chart(fit.source_names(), decoded(fit, rows)[0], times, fit.nouns)
 
 
 STRIPS = 40  # sources in a picture of their activity, those that change most

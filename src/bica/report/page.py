@@ -134,7 +134,7 @@ def with_plain_names(fit: Fit, nouns: Nouns) -> Fit:
     """The fit with names that can be shown: without control characters, of a bearable length, no two alike."""
     model = fit.model
     sensors = told_apart(map(shown_name, model.sensors))
-    names = told_apart(shown_name(name or f"{nouns.source[0]}{j + 1}") for j, name in enumerate(model.names))
+    names = told_apart(shown_name(name) for name in model.source_names(nouns.source[0]))
     return replace(fit, model=model.with_labels(sensors, names))
 
 
@@ -225,7 +225,7 @@ def model_table(given: OrMixture | Fit) -> str:
     lines: list[list[str | float]] = []
     reached = reached_sensors(fit)
     for name, p, (low, high), sensors in zip(
-        model.source_names(), model.probability.tolist(), ends.tolist(), reached, strict=True
+        fit.source_names(), model.probability.tolist(), ends.tolist(), reached, strict=True
     ):
         between = [] if not has_ends else ["" if low != low else f"{low:.3g} to {high:.3g}"]
         lines.append([name, float(p), *between, folded(sensors, SENSORS_SHOWN)])

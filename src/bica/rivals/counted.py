@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING
+from bica.data.columns import MISSING
 from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning, DataError, SettingError
 from bica.kernels.bits import Cells, unpacked

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from bica.data.chunks import MISSING
+from bica.data.columns import MISSING
 from bica.data.patterns import PatternCounts
 from bica.errors import SettingError
 from bica.kernels.bits import Cells

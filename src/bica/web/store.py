@@ -63,6 +63,7 @@ class FitEntry:
     n_sources: int = 0
     n_sensors: int = 0
     n_rows: float | None = None
+    words: Mapping[str, Any] = field(default_factory=dict)  # for one and several sources and sensors, if not ours
 
 
 class Store:
@@ -123,6 +124,7 @@ class Store:
             n_sources=fit.model.n_sources,
             n_sensors=fit.model.n_sensors,
             n_rows=fit.n_samples,
+            words={"source": fit.nouns.source, "sensor": fit.nouns.sensor},
             **content,
         )
         _write_json(home / ABOUT, asdict(entry))
@@ -306,10 +308,10 @@ def compared(store: Store, first: str, second: str) -> dict[str, Any]:
     left, right = store.fit(first), store.fit(second)
     _same_sensors(left.model, right.model)
     ordered = right.model.of_sensors([right.model.sensors.index(name) for name in left.model.sensors])
-    pairs = paired_sources(ordered, left.model)
+    pairs, noun = paired_sources(ordered, left.model), left.nouns.source[0]
     sides = [_side(store, identity, fit) for identity, fit in ((first, left), (second, right))]
     lines = [
-        {"left": _source(left.model, pair.true), "right": _source(ordered, pair.found), "equal": pair.exact}
+        {"left": _source(left.model, pair.true, noun), "right": _source(ordered, pair.found, noun), "equal": pair.exact}
         for pair in pairs
     ]
     return {"sides": sides, "pairs": lines, "n_equal": sum(pair.exact for pair in pairs)}
@@ -333,11 +335,12 @@ def _side(store: Store, identity: str, fit: Fit) -> dict[str, Any]:
     }
 
 
-def _source(model: OrMixture, place: int | None) -> dict[str, Any] | None:
+def _source(model: OrMixture, place: int | None, noun: str) -> dict[str, Any] | None:
     if place is None:
         return None
     sensors = [shown_name(model.sensors[i]) for i in np.flatnonzero(model.mixing[:, place])]
-    return {"name": shown_name(model.source_names()[place]), "p": _short(model.probability[place]), "sensors": sensors}
+    name = shown_name(model.source_names(noun)[place])
+    return {"name": name, "p": _short(model.probability[place]), "sensors": sensors}
 
 
 def _short(value: float | NDArray[np.float64]) -> float | None:

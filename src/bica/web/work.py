@@ -23,19 +23,19 @@ from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
 from bica.data.tables import looks_in, open_table
 from bica.data.writers import activity_file
-from bica.diagnose.table import hints
+from bica.diagnose.hints import hints
 from bica.diagnose.verdicts import Diagnosis
 from bica.errors import BicaError, ColumnWarning, SettingError
-from bica.estimate.likelihood import forecast
+from bica.estimate.forecast import forecast
 from bica.estimate.settings import KnownSource
 from bica.invert.decode import decode, decode_table
 from bica.methods import method_named
 from bica.model.fit import Fit
-from bica.pipeline import learn, order_of, read
+from bica.pipeline import learn, observe
 from bica.progress import ALL_CORES, COMPILING, listening, report
 from bica.report.content import parts_of
 from bica.report.page import Parts, page_of, shown_name
-from bica.text import VERDICTS, Nouns, harmless
+from bica.text import BEFORE_A_FIT, Nouns, harmless
 from bica.web.store import Store, TableEntry, explained
 
 PAUSE = 0.1  # seconds between two reports of the same loop
@@ -107,23 +107,23 @@ def suggested(looks: Sequence[ColumnLook]) -> dict[str, Any]:
 def _described(entry: TableEntry, looks: Sequence[ColumnLook]) -> dict[str, Any]:
     with warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always", ColumnWarning)
-        table = open_table(entry.path, **options_of(entry.reading))
-    counts = PatternCounts.of(table)
+        columns = open_table(entry.path, **options_of(entry.reading)).columns
+        observed = observe(entry.path, **options_of(entry.reading))
+    counts, order = observed.data.counts(), observed.order
     report("checking the table", 0, None)
-    order = order_of(entry.path, **options_of(entry.reading))
     diagnosis = Diagnosis.of(counts, trend=order.trend)
     alike, steps = order.persistence, [f"next: {step}" for step in diagnosis.next_steps()]
     in_order = [] if alike is None else [f"{alike.words()}; if they are consecutive slots, learn from their order"]
-    notes = [str(warning.message) for warning in noted if issubclass(warning.category, ColumnWarning)]
+    notes = dict.fromkeys(str(warning.message) for warning in noted if issubclass(warning.category, ColumnWarning))
     return {
-        "columns": _columns(counts, table.columns, looks),
+        "columns": _columns(counts, columns, looks),
         "n_columns": counts.n_sensors,
         "n_rows": counts.n_samples,
         "n_distinct": len(counts.weights),
         "verdict": diagnosis.verdict,
-        "sentence": VERDICTS[diagnosis.verdict],
+        "sentence": BEFORE_A_FIT[diagnosis.verdict],
         "notes": [harmless(note) for note in notes],
-        "findings": [harmless(line) for line in [*diagnosis.reasons, *steps, *diagnosis.findings(), *in_order]],
+        "findings": [harmless(line) for line in [*diagnosis.reasons, *steps, *diagnosis.findings()[1:], *in_order]],
         "hints": [asdict(sign) for sign in hints(counts)],
         "forecast": forecast(counts, diagnosis.table).sentence,
     }
@@ -193,9 +193,8 @@ def fit_table(store: Store, task: Mapping[str, Any]) -> dict[str, Any]:
     reading: Mapping[str, Any] = entry.reading if task.get("reading") is None else task["reading"]
     method = method_named("likelihood", n_jobs=ALL_CORES, **learner_settings(settings))
     words = Nouns().with_changes({key: word or None for key, word in (settings.get("words") or {}).items()})
-    data = read(entry.path, temporal=bool(settings.get("temporal")), **options_of(reading))
-    order = None if settings.get("temporal") else order_of(entry.path, **options_of(reading))
-    fit = learn(data, method, np.random.default_rng(0), order).fit
+    in_order = bool(settings.get("temporal"))
+    fit = learn(entry.path, method, np.random.default_rng(0), temporal=in_order, **options_of(reading)).fit
     fit = replace(fit, nouns=words, diagnostics={**fit.diagnostics, "settings": _noted(settings, reading)})
     if task.get("names_from"):
         fit = fit.with_names_of(store.fit(task["names_from"]))
@@ -253,7 +252,7 @@ def decode_rows(store: Store, task: Mapping[str, Any]) -> dict[str, Any]:
     entry = store.table(noted.table)
     table = open_table(entry.path, **options_of(noted.reading, weighted=False))
     target, n_rows = str(store.home("fits", noted.id) / "activity.csv"), 0
-    with activity_file(target, fit.model.source_names(), overwrite=True, labels=table.columns.labels) as write:
+    with activity_file(target, fit.source_names(), overwrite=True, labels=table.columns.labels) as write:
         for found in decode_table(fit.model, table):
             write(found.activity, found.feasible, found.labels)
             n_rows += len(found.activity)

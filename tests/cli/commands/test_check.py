@@ -8,7 +8,7 @@ import pytest
 
 from bica.data.patterns import PatternCounts
 from bica.data.writers import csv_bytes, table_bytes
-from bica.estimate import likelihood
+from bica.estimate import forecast, likelihood
 from bica.model.or_mixture import OrMixture
 from bica.simulate import random_network
 from tests.cli.conftest import MODEL, write_model
@@ -47,7 +47,8 @@ def test_with_fit_the_model_is_judged_too(run, table):
 
 def test_exclusive_sensors_are_a_misfit(run, exclusive):
     shown = run("check", exclusive)
-    assert shown.stdout.startswith("misfit: ")
+    assert shown.stdout.startswith("misfit: independent sources do not make such rows")
+    assert "model" not in shown.stdout.splitlines()[0]  # there is none yet
     assert "day and night (0 rows with both, 13.33 expected)" in " ".join(shown.stdout.split()).replace("- ", "")
 
 
@@ -103,11 +104,11 @@ def test_a_wider_and_longer_table_takes_more(run, tmp_path):
 
 def test_a_fit_that_is_not_done_when_tried_takes_longer_than_that(run, table, monkeypatch):
     done = json.loads(run("check", table, "--json").stdout)["forecast"]
-    assert done["seconds"] < likelihood.TRIAL
+    assert done["seconds"] < forecast.TRIAL
     assert done["sentence"] == "method likelihood, all sensors at once: less than 3 seconds"
-    monkeypatch.setattr(likelihood, "process_time", count(0.0, 1.0).__next__)  # every look at the clock takes a second
+    monkeypatch.setattr(forecast, "process_time", count(0.0, 1.0).__next__)  # every look at the clock takes a second
     longer = json.loads(run("check", table, "--json").stdout)["forecast"]
-    assert longer["seconds"] > 2 * likelihood.TRIAL
+    assert longer["seconds"] > 2 * forecast.TRIAL
     assert longer["sentence"] == "method likelihood, all sensors at once: some 9 seconds"
 
 

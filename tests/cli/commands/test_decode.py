@@ -207,7 +207,9 @@ def folder(tmp_path):
 def answers(folder):
     """The activity in all files of a folder, by their names."""
     files = sorted(folder.rglob("*.parquet"), key=lambda file: str(file.relative_to(folder)))
-    return np.concatenate([np.column_stack(list(pq.read_table(file).to_pydict().values())) for file in files])
+    return np.concatenate(
+        [np.column_stack(list(pq.read_table(file, partitioning=None).to_pydict().values())) for file in files]
+    )
 
 
 def test_a_folder_is_decoded_into_a_folder(run, folder):

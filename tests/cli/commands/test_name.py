@@ -96,3 +96,26 @@ def test_fitting_again_keeps_names_and_words(run, tmp_path):
     for document in (json.loads(model.read_text()), json.loads((tmp_path / "n.json").read_text())):
         assert [s["name"] for s in document["sources"] if s["sensors"] == ["a", "b"]] == ["printer"]
     assert other.exit_code == 0
+
+
+def test_a_source_without_a_name_is_called_by_the_users_noun_everywhere(run, model_file, tmp_path):
+    """The screens, the activity, the graph and the report: one name for one source."""
+    run("name", model_file, "cat=", "--sources-are", "diseases")
+    (tmp_path / "t.csv").write_text("hall,door,yard\n1,1,0\n0,0,1\n")
+    run("decode", model_file, tmp_path / "t.csv", "-o", tmp_path / "a.csv")
+    run("decode", model_file, tmp_path / "t.csv", "-o", tmp_path / "a.csv", "--picture", tmp_path / "a.svg", "--force")
+    run("export", model_file, "-o", tmp_path / "g.graphml")
+    run("report", model_file, tmp_path / "t.csv", "-o", tmp_path / "r.html")
+    run("show", model_file, "--picture", tmp_path / "m.svg")
+    told = {
+        "show": run("show", model_file).stdout,
+        "search": run("show", model_file, "--search", "disease1").stdout,
+        "explain": run("explain", model_file, "--on", "hall,door").stdout,
+        "explain --json": run("explain", model_file, "--on", "hall,door", "--json").stdout,
+        "name": run("name", model_file).stdout,
+        "name --json": run("name", model_file, "--json").stdout,
+        "watch": run("watch", model_file, "--all", input="hall,door,yard\n1,1,0\n").stdout,
+    } | {file: (tmp_path / file).read_text() for file in ("a.csv", "a.svg", "g.graphml", "r.html", "m.svg")}
+    assert [what for what, text in told.items() if "disease1" not in text] == []
+    assert [what for what, text in told.items() if "source1" in text] == []
+    assert [source.get("name") for source in json.loads(model_file.read_text())["sources"]] == [None, None]

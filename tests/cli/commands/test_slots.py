@@ -101,7 +101,7 @@ def test_outages_may_be_numbers_in_any_unit(run, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("door,12,11", "row 0: the outage ends at 11, which is not after its start 12"),
+        ("door,12,11", "row 0: the outage ends at '11', which is not after its start '12'"),
         ("door,soon,", "row 0: 'soon' is no time"),
         (",1,2", "row 0: it is not said which sensor was down"),
     ],

@@ -110,7 +110,7 @@ def test_weights_of_text_are_refused():
 
 
 def test_a_frame_of_many_chunks_is_read_in_order(monkeypatch):
-    monkeypatch.setattr("bica.data.chunks.CELLS_A_CHUNK", 7)
+    monkeypatch.setattr("bica.data.columns.CELLS_A_CHUNK", 7)
     rows = np.random.default_rng(0).random((40, 5)) < 0.5
     chunks = list(open_table(pl.DataFrame(rows)).chunks())
     assert len(chunks) == 10

@@ -189,6 +189,15 @@ class TestGrid:
         assert self.grid(tmp_path, 0, 1, 2, 10_000_000, start="0", end="3") == ("1970-01-01T00:00:00+00:00", 3)
         assert self.grid(tmp_path, 0, 1, 2, 999_999)[1] == 1_000_000
 
+    def test_a_time_outside_the_calendar_is_no_time(self, tmp_path):
+        path = tmp_path / "events.parquet"
+        moments = ["make_timestamp(0)", "make_timestamp(9223372022400000000)"]
+        rows = " UNION ALL ".join(f"SELECT {moment} AS time, 'a' AS sensor" for moment in moments)
+        duckdb.sql(rows).write_parquet(str(path))
+        with pytest.raises(DataError, match="which is no time"):
+            stored(path)
+        assert stored(path, skip_bad=True) == [(0, "a", None), (None, "a", None)]
+
     def test_no_slot_at_all_is_refused(self, tmp_path):
         with pytest.raises(SettingError, match="the end must be later"):
             self.grid(tmp_path, 5, start="9", end="3")

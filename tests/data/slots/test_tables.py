@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bica.data.chunks import MISSING
+from bica.data.columns import MISSING
 from bica.data.slots import tables
 from bica.data.slots.store import event_store
 from bica.data.slots.tables import (

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bica.data.patterns import PatternCounts
-from bica.estimate.lattice import NoiseShape, Pace
+from bica.estimate.lattice import BetaPrior, NoiseShape, Pace, refit
 from bica.estimate.rows.states import CAREFUL, PROBED, QUICK, RowSurface, StateCells, first_shape, row_task
-from bica.estimate.score import BetaPrior, refit
 from bica.estimate.search import Start
 from bica.estimate.settings import Settings, Varying
 from bica.kernels.rows.states import Limits, StateRows

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from bica.data.chunks import MISSING
+from bica.data.columns import MISSING
 from bica.errors import InfeasibleError, SettingError
 from bica.invert.decode import decode
 from bica.invert.groups import Group, groups_of, penalties, shown_cost

@@ -155,6 +155,12 @@ def test_a_row_with_too_many_states_is_cut():
     assert (states.chance < exact.chance).all()
 
 
+def test_a_row_that_was_cut_keeps_its_likeliest_state():
+    states = crowded().states(Limits(0.2, 1.0, 16, 1 << 20))
+    assert states.cut.any()
+    assert ((np.diff(states.starts) > 0) == (states.chance > 0)).all()
+
+
 def test_rows_beyond_the_limit_of_all_states_have_no_chance():
     states = crowded().states(Limits(0.0, 1.0, 1 << 12, 1000))
     assert states.chance[0] > 0

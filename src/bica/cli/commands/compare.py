@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bica.cli.options import json_option, names_between_commas, note, print_json, rate, read_model, screen_for, waiting
+from bica.cli.options import (
+    json_option,
+    named_model,
+    names_between_commas,
+    note,
+    print_json,
+    rate,
+    read_model,
+    screen_for,
+    waiting,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -218,9 +228,8 @@ def score(model: str, truth: str, activity: tuple[str, str] | None, sources: boo
     from bica.cli.screens.results import comparison_values, show_comparison, show_score
     from bica.metrics import compare_models
     from bica.model.fit import Fit
-    from bica.model.or_mixture import OrMixture
 
-    found, true = Fit.of_document(read_model(model)), OrMixture.of_document(read_model(truth))
+    found, true = Fit.of_document(read_model(model)).all_named(), named_model(read_model(truth))
     with waiting("comparing"):
         comparison = compare_models(found.model, true, found.n_samples)
         measures = comparison.as_dict()

@@ -11,6 +11,7 @@ import click
 from bica.cli.options import (
     force_option,
     json_option,
+    named_model,
     note,
     output_option,
     print_json,
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bica.cli.screens.decoding import Summary
-    from bica.data.chunks import Table
-    from bica.data.columns import Columns
+    from bica.data.columns import Columns, Table
     from bica.data.rows import Rows
     from bica.invert.decode import Decoded
     from bica.invert.solvers import Solver
@@ -121,7 +121,6 @@ def _decode_table(
     from bica.data.rows import Rows
     from bica.data.writers import activity_file, check_table_names
     from bica.invert.decode import decode_table
-    from bica.model.or_mixture import OrMixture
 
     check_table_names(output)
     if picture is not None:
@@ -129,7 +128,7 @@ def _decode_table(
 
         check_picture(picture)
     document = read_model(model)
-    mixture = OrMixture.of_document(document)
+    mixture = named_model(document)
     summary, drawn = Summary(), []
     try:
         with waiting("decoding"):
@@ -172,7 +171,6 @@ def _decode_files(model: str, table: str, output: str, how: dict[str, Any], *, f
     from bica.data.tables import files_of
     from bica.errors import SettingError
     from bica.model.files import document_text
-    from bica.model.or_mixture import OrMixture
     from bica.progress import ALL_CORES, spread, tracked
 
     files = files_of(Path(table))
@@ -184,7 +182,7 @@ def _decode_files(model: str, table: str, output: str, how: dict[str, Any], *, f
     _mark(Path(output), {"model": sha256(document_text(document).encode()).hexdigest(), "how": how}, force=force)
     pairs = [(file, Path(output) / (name if name.suffix == ".parquet" else f"{name}.parquet")) for file, name in files]
     todo = [pair for pair in pairs if force or not _is_done(*pair)]
-    mixture, summary = OrMixture.of_document(document), Summary()
+    mixture, summary = named_model(document), Summary()
     task = partial(_decode_file, mixture, how)
     try:
         with waiting("decoding"):
@@ -344,10 +342,9 @@ def explain(
     from bica.cli.screens.decoding import explanation_values, show_explanations
     from bica.invert.explain import explain as explain_row
     from bica.kernels.bits import packed
-    from bica.model.or_mixture import OrMixture
 
     document = read_model(model)
-    mixture = OrMixture.of_document(document)
+    mixture = named_model(document)
     cells = _cells(mixture, {"--on": (on, ON), "--off": (off, OFF), "--unknown": (unknown, UNKNOWN)}, rest)
     with waiting("explaining"):
         found = explain_row(mixture, packed(cells == ON), packed(cells != UNKNOWN), k=k)

@@ -196,15 +196,13 @@ def fit(
     from bica.cli.screens.model import give_model
     from bica.data.engines import frame_of_files
     from bica.methods import method_named
-    from bica.pipeline import learn, order_of, read
+    from bica.pipeline import learn
     from bica.progress import ALL_CORES
 
     learner = method_named(method, spelled=SPELLED.__getitem__, n_jobs=n_jobs or ALL_CORES, **given)
     with waiting("learning the sources", on_ctrl_c="stopping, keeping the best so far"):
         rows = table if engine is None else frame_of_files(table, engine)
-        data = read(rows, temporal=temporal, **reading)
-        order = order_of(table, **reading) if engine is None and not temporal else None
-        learned = learn(data, learner, np.random.default_rng(seed), order)
+        learned = learn(rows, learner, np.random.default_rng(seed), temporal=temporal, **reading)
         if n_resamples is not None and "interrupted" not in learned.fit.diagnostics:
             learned = _resampled(learned, learner, n_resamples, np.random.default_rng(seed), n_jobs or ALL_CORES)
     named = _named(learned.fit, output, names_from)
@@ -213,8 +211,9 @@ def fit(
     if any(word is not None for word in words.values()):
         named = replace(named, nouns=named.nouns.with_changes(words))
     give_model(named.document(), output, as_json=as_json, force=force)
-    if order is not None and order.persistence is not None:
-        note(f"{order.persistence.words()}; if they are consecutive slots, learn from their order with --temporal")
+    alike = learned.order.persistence
+    if alike is not None:
+        note(f"{alike.words()}; if they are consecutive slots, learn from their order with --temporal")
     if learned.diagnosis.verdict not in ("fits", "open"):
         note(f"warning: {learned.diagnosis.sentences()[0]}")
     if "interrupted" in learned.fit.diagnostics and "time_limit" not in learned.fit.diagnostics:

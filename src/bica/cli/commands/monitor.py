@@ -11,6 +11,7 @@ from bica.cli.commands.fit import method_names
 from bica.cli.options import (
     force_option,
     json_option,
+    named_model,
     names_between_commas,
     output_option,
     read_model,
@@ -134,12 +135,9 @@ def _problem(channels: dict[str, str], sniffers: tuple[str, ...] | None, method:
 
     from bica.applications.monitoring.problem import MonitoringProblem, heard_share, learn_channels
     from bica.methods import method_named
-    from bica.model.or_mixture import OrMixture
 
     models = {
-        name: OrMixture.of_document(read_model(path))
-        for name, path in channels.items()
-        if Path(path).suffix.lower() == ".json"
+        name: named_model(read_model(path)) for name, path in channels.items() if Path(path).suffix.lower() == ".json"
     }
     tables = {name: path for name, path in channels.items() if name not in models}
     learned = learn_channels(tables, method_named(method), np.random.default_rng(seed))

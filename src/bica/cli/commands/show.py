@@ -10,6 +10,7 @@ import click
 from bica.cli.options import (
     force_option,
     json_option,
+    named_model,
     note,
     output_option,
     print_json,
@@ -99,7 +100,7 @@ def _draw(document: ModelDocument, places: list[int], picture: str, force: bool)
             check_picture(picture)
             from bica.report.figures import mixing_chart  # which needs the packages that were just checked
 
-            named = fit.model.with_names(fit.model.source_names())  # which keep their numbers when some are left out
+            named = fit.all_named().model  # whose sources keep their numbers when some are left out
             content = picture_bytes(mixing_chart(named.pick(places), fit.nouns), ending)
     write_output(picture, content, force)
     note(f"picture: {picture}")
@@ -147,24 +148,17 @@ def name(
             raise click.UsageError("MODEL comes from standard input; say with -o where the named model goes.")
         target = output or model
         check_outputs(target == model, target)
-        asked = {_as_numbered(source, document): given for source, given in names.items()}
-        new = renamed([source.name for source in document.sources], _ids(document), asked)
+        nouns = document.nouns.with_changes(words)
+        own = [source.name for source in document.sources]
+        new = renamed(own, _ids(document), names, document.nouns.source[0])
         sources = tuple(replace(source, name=name) for source, name in zip(document.sources, new, strict=True))
-        document = replace(document, sources=sources, nouns=document.nouns.with_changes(words))
+        document = replace(document, sources=sources, nouns=nouns)
         write_document(document, target, overwrite=target == model)
         note(f"model: {target}")
     if as_json:
         print_json({"sources": _listed(document)})
     else:
         _show(document)
-
-
-def _as_numbered(source: str, document: ModelDocument) -> str:
-    """Turn disease3, as the report calls a source without a name where sources are diseases, into source3."""
-    word = document.nouns.source[0]
-    number = source.removeprefix(word)
-    is_named = any(known.name == source for known in document.sources)
-    return source if is_named or not source.startswith(word) or not number.isdecimal() else f"source{number}"
 
 
 def _ids(document: ModelDocument) -> list[str]:
@@ -176,7 +170,7 @@ def _ids(document: ModelDocument) -> list[str]:
 def _listed(document: ModelDocument) -> list[dict[str, object]]:
     return [
         {
-            "source": f"source{place}",
+            "source": f"{document.nouns.source[0]}{place}",
             "id": identity,
             "name": source.name,
             "sensors": [document.sensors[i] for i in source.sensors],
@@ -189,14 +183,15 @@ def _show(document: ModelDocument) -> None:
     from rich.text import Text
 
     from bica.cli.screens.model import plain_table
-    from bica.text import folded, harmless
+    from bica.text import folded, harmless, in_a_list
 
-    table = plain_table("source")
+    noun = document.nouns.source[0]
+    table = plain_table(noun)
     for title in ("id", "name", document.nouns.sensor[1]):
         table.add_column(title, overflow="fold")
     for place, (source, identity) in enumerate(zip(document.sources, _ids(document), strict=True), 1):
-        sensors = folded([harmless(document.sensors[i]) for i in source.sensors], SENSORS_LISTED)
-        table.add_row(f"source{place}", identity, Text(harmless(source.name or "")), Text(sensors))
+        sensors = folded([in_a_list(harmless(document.sensors[i])) for i in source.sensors], SENSORS_LISTED)
+        table.add_row(Text(harmless(f"{noun}{place}")), identity, Text(harmless(source.name or "")), Text(sensors))
     screen_for().print(table)
 
 
@@ -223,9 +218,8 @@ def export(model: str, form: str | None, output: str | None, force: bool) -> Non
 
     from bica.model.export import export_text
     from bica.model.files import document_text
-    from bica.model.or_mixture import OrMixture
     from bica.output import write_output
 
     document = read_model(model)
-    text = document_text(document) if form == "json" else export_text(OrMixture.of_document(document), form)
+    text = document_text(document) if form == "json" else export_text(named_model(document), form)
     write_output(output or "-", text, force)

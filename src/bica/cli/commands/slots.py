@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bica.data.observations import TableSums
     from bica.data.slots.store import EventStore
     from bica.data.slots.tables import SlotPlan
-    from bica.diagnose.table import Hint
+    from bica.diagnose.hints import Hint
 
 
 @click.command()
@@ -173,15 +173,15 @@ def check(table: str, with_fit: bool, as_json: bool, reading: dict[str, Any]) ->
 
     from bica.cli.screens.model import show_findings, show_verdict
     from bica.data.patterns import PatternCounts
-    from bica.diagnose.table import hints
+    from bica.diagnose.hints import hints
     from bica.diagnose.verdicts import Diagnosis
-    from bica.estimate.likelihood import forecast
+    from bica.estimate.forecast import forecast
     from bica.methods import method_named
-    from bica.pipeline import learn, order_of, read
+    from bica.pipeline import learn, observe
 
     with waiting("checking the table"):
-        counts = cast("PatternCounts | TableSums", read(table, **reading))  # not asked for in order
-        order = order_of(table, **reading)
+        observed = observe(table, **reading)
+        counts, order = cast("PatternCounts | TableSums", observed.data), observed.order  # not asked for in order
         diagnosis = Diagnosis.of(counts, trend=order.trend)
         some = counts if isinstance(counts, PatternCounts) else counts.sample(ENOUGH_ROWS, np.random.default_rng(0))
         signs = hints(some)
@@ -190,7 +190,7 @@ def check(table: str, with_fit: bool, as_json: bool, reading: dict[str, Any]) ->
     if with_fit:
         with waiting("learning the sources"):
             learner = method_named(ahead.method, n_jobs=-1)
-            diagnosis = learn(counts, learner, np.random.default_rng(0), order).diagnosis
+            diagnosis = learn(observed, learner, np.random.default_rng(0)).diagnosis
     if as_json:
         noted = {} if order.persistence is None else {"order": asdict(order.persistence)}
         found = {"hints": [asdict(sign) for sign in signs], "forecast": asdict(ahead)}

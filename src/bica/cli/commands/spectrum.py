@@ -12,6 +12,7 @@ from bica.cli.app import INTERRUPTED, LazyGroup
 from bica.cli.options import (
     force_option,
     json_option,
+    named_model,
     note,
     output_option,
     print_json,
@@ -263,11 +264,10 @@ def map_users(
 
     from bica.applications.spectrum.field import PlacedUsers
     from bica.applications.spectrum.survey import read_field
-    from bica.model.or_mixture import OrMixture
 
     document = read_model(model)
     with waiting("locating the users"):
-        placed = PlacedUsers.of(OrMixture.of_document(document), read_field(field, propagation_of(radio)))
+        placed = PlacedUsers.of(named_model(document), read_field(field, propagation_of(radio)))
         activity = None if table is None else _activity(placed, document, table)[first : first + slots]
         if output is not None:
             _draw(placed, activity, first, output, force)

@@ -55,7 +55,7 @@ def watch(model: str, rows: str, false_alarms: float, every: int | None, all_row
 
     fit = Fit.of_document(read_model(model))
     watcher = Watcher(fit.model, rows_per_false_alarm=false_alarms, every=every or _stay(fit.persistence()))
-    names = [harmless(name) for name in fit.model.source_names()]
+    names = [harmless(name) for name in fit.source_names()]
     printed = _as_json if as_json else _as_sentence
     try:
         for arrived in _rows(rows, fit.model.sensors):

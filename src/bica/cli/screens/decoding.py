@@ -16,7 +16,7 @@ from bica.cli.screens.model import SENSORS_SHOWN, number, plain_table, sensor_li
 from bica.invert.decode import Decoded
 from bica.invert.explain import Explanations
 from bica.model.or_mixture import OrMixture
-from bica.text import USUAL_NOUNS, Nouns, folded, harmless
+from bica.text import USUAL_NOUNS, Nouns, folded, harmless, in_a_list
 
 LISTED_ROWS = 1000  # impossible rows listed in JSON
 SHOWN_ROWS = 5  # impossible rows listed on the screen
@@ -133,7 +133,7 @@ def _named(names: tuple[str, ...], chosen: NDArray[np.bool_]) -> list[str]:
 def _observed_words(model: OrMixture, cells: NDArray[np.uint8]) -> str:
     parts = []
     for code, state in ((1, "on"), (0, "off"), (2, "unknown")):
-        names = [harmless(name) for name in _named(model.sensors, cells == code)]
+        names = [in_a_list(harmless(name)) for name in _named(model.sensors, cells == code)]
         if names:
             parts.append(f"{state}: {folded(names, SENSORS_SHOWN)}")
     return "\n".join(parts)
@@ -149,7 +149,11 @@ def _explanations(model: OrMixture, found: Explanations, nouns: Nouns) -> Table:
     names = model.source_names()
     for k, rank in enumerate(found.rank.tolist()):
         tied = (found.rank == rank).sum() > 1 or (found.more_ties and rank == found.rank[-1])
-        active = sensor_list(_named(names, found.activity[k])) if found.activity[k].any() else Text("none")
+        active = (
+            sensor_list(list(map(in_a_list, _named(names, found.activity[k]))))
+            if found.activity[k].any()
+            else Text("none")
+        )
         errors = [Text(_error_words(model, found, k))] if erred else []
         table.add_row(f"{rank}=" if tied else f"{rank}", number(float(found.probability[k])), active, *errors)
     return table
@@ -159,7 +163,7 @@ def _error_words(model: OrMixture, found: Explanations, k: int) -> str:
     words = []
     verbs = ("not reached", "on by itself") if model.has_lossy_edges else ("missed", "false alarm")
     for verb, chosen in zip(verbs, (found.missed[k], found.false_alarm[k]), strict=True):
-        names = [harmless(name) for name in _named(model.sensors, chosen)]
+        names = [in_a_list(harmless(name)) for name in _named(model.sensors, chosen)]
         if names:
             words.append(f"{verb}: {folded(names, SENSORS_SHOWN)}")
     return "; ".join(words)
@@ -174,6 +178,6 @@ def _likely_sources(model: OrMixture, found: Explanations, nouns: Nouns) -> Tabl
     for source in np.argsort(-found.source_probability, kind="stable"):
         if found.source_probability[source] >= LIKELY:
             probability = number(float(found.source_probability[source]))
-            sensors = sensor_list(_named(model.sensors, model.mixing[:, source]))
+            sensors = sensor_list(list(map(in_a_list, _named(model.sensors, model.mixing[:, source]))))
             table.add_row(Text(harmless(names[source])), probability, sensors)
     return table

@@ -24,7 +24,19 @@ from bica.model.identified import (
     source_note,
 )
 from bica.output import free_name, write_output
-from bica.text import USUAL_NOUNS, VERDICTS, Nouns, counted, counted_as, folded, harmless, in_words_of, percent
+from bica.text import (
+    BEFORE_A_FIT,
+    USUAL_NOUNS,
+    VERDICTS,
+    Nouns,
+    counted,
+    counted_as,
+    folded,
+    harmless,
+    in_a_list,
+    in_words_of,
+    percent,
+)
 
 STYLES = {"misfit": "bold red", "doubtful": "bold yellow", "too few rows": "bold yellow", "fits": "bold green"}
 
@@ -43,7 +55,8 @@ def show_verdict(
 ) -> None:
     """Print the verdict and what speaks against the model, from the plain values of a diagnosis, in their words."""
     verdict = str(diagnosis.get("verdict"))
-    sentence = in_words_of(nouns, VERDICTS.get(verdict, verdict))
+    no_model = diagnosis.get("fit", "unknown") is None and not diagnosis.get("mixed_by")
+    sentence = in_words_of(nouns, (BEFORE_A_FIT if no_model else VERDICTS).get(verdict, verdict))
     screen.print(Text(harmless(sentence), style=STYLES.get(verdict, "bold")))
     reasons = diagnosis.get("reasons")
     findings = [str(reason) for reason in reasons] if isinstance(reasons, list) else []
@@ -112,14 +125,14 @@ class Choice:
             "support": support or [],
         }
         values = by_sort[self.sort]
-        found = [place for place in range(len(document.sources)) if self._meets(document, place)]
+        names = document.source_names()
+        found = [place for place, name in enumerate(names) if self._meets(document, place, name)]
         # a model file need not be in order of probability: without a wish, its own order stays
         return found if self == Choice() else sorted(found, key=lambda place: (-values[place], place))
 
-    def _meets(self, document: ModelDocument, place: int) -> bool:
-        source = document.sources[place]
-        sensors = [document.sensors[i] for i in source.sensors]
-        texts = [source.name or f"source{place + 1}", *sensors]
+    def _meets(self, document: ModelDocument, place: int, name: str) -> bool:
+        sensors = [document.sensors[i] for i in document.sources[place].sensors]
+        texts = [name, *sensors]
         return (
             len(sensors) >= self.min_size
             and (self.sensor is None or self.sensor in sensors)
@@ -146,10 +159,10 @@ def show_model(screen: Console, document: ModelDocument, *, full: bool = False, 
         screen.print(Text(f"noise: {noise}{noise_interval(document.fitted)}"))
     screen.print(Text(harmless(fitted_words(document.fitted, nouns))))
     for sentence in edge_words(document.fitted):
-        screen.print(Text(harmless(sentence)))
+        screen.print(Text(harmless(in_words_of(nouns, sentence, document.sensors))))
     order = order_words(document.fitted)
     if order:
-        screen.print(Text(harmless(order)))
+        screen.print(Text(harmless(in_words_of(nouns, order, document.sensors))))
     if any(support_words(document)):
         screen.print(Text(f"support: {in_words_of(nouns, WHAT_SUPPORT_IS[_is_resampled(document)])}"))
     diagnosis = saved_diagnosis(document.fitted)
@@ -160,7 +173,8 @@ def show_model(screen: Console, document: ModelDocument, *, full: bool = False, 
 def show_lossy_edges(screen: Console, document: ModelDocument, places: Sequence[int], *, full: bool) -> None:
     """Print what rows leave open about the sources shown, how often sensors are on by themselves, and why."""
     determined, nouns = determined_by(document), document.nouns
-    notes = [(document.sources[j].name or f"source{j + 1}", source_note(document, j, determined)) for j in places]
+    names = document.source_names()
+    notes = [(names[j], source_note(document, j, determined)) for j in places]
     show_findings(screen, [f"{name}: {note}" for name, note in notes if note])
     screen.print(Text(harmless(leak_words(document, len(document.sensors) if full else LEAKS_NAMED))))
     if document.miss != 0 and any(rates_of(document.miss, document.sensors)):
@@ -200,14 +214,15 @@ def source_table(document: ModelDocument, places: Sequence[int], *, full: bool) 
     is_identified = determined_by(document).is_identified if document.has_lossy_edges else ()
     table.add_column(f"{document.nouns.sensor[1]}{heading}", overflow="fold")
     at_most = SENSORS_SHOWN if len(places) <= FEW else SENSORS_OF_MANY
+    names = document.source_names()
     for place in places:
         source = document.sources[place]
-        name, sensors = source.name or f"source{place + 1}", [document.sensors[i] for i in source.sensors]
+        sensors = [in_a_list(document.sensors[i]) for i in source.sensors]
         if is_identified:
             reach = reach_words(source, is_identified=is_identified[place])
             sensors = [f"{sensor} {words}".rstrip() for sensor, words in zip(sensors, reach, strict=True)]
         cells, drives = [cells[place] for cells in shown.values()], sensor_list(sensors, full=full, at_most=at_most)
-        table.add_row(Text(harmless(name)), *cells, drives)
+        table.add_row(Text(harmless(names[place])), *cells, drives)
     return table
 
 

@@ -11,8 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bica.data.chunks import MISSING, STRANGE, Chunk, Table, cells_of, chunk_of_values, rows_a_chunk, strange_value
-from bica.data.columns import SAMPLE, Columns, Options, looks_of, numbered
+from bica.data.columns import (
+    MISSING,
+    SAMPLE,
+    STRANGE,
+    Chunk,
+    Columns,
+    Options,
+    Table,
+    cells_of,
+    chunk_of_values,
+    looks_of,
+    numbered,
+    rows_a_chunk,
+    strange_value,
+)
 from bica.data.readers.engine import Compression, whole_lines
 from bica.data.readers.matrix_files import FREE_BYTES, UNPACKED_LIMIT, check_shape, read_matrix
 from bica.data.readers.text import DELIMITERS, CsvParser, layout_of
@@ -236,8 +249,13 @@ Cell = tuple[int, str]  # the row and the column of a cell that is on
 
 
 def basket_table(path: Path, compression: Compression, options: Options) -> Table:
-    """One row per line, on where an item stands in it; columns are the items, as they first appear."""
-    lines = [line for line in whole_lines(path, compression).all_lines() if line.strip()]
+    """One row per line, on where an item stands in it; columns are the items, as they first appear.
+
+    An empty line between others is a row in which nothing was on.
+    """
+    lines = list(whole_lines(path, compression).all_lines())
+    while lines and not lines[-1].strip():
+        lines.pop()
     if not lines:
         raise DataError(f"{path} is empty: it has no baskets")
     delimiter = max(DELIMITERS, key=lambda sign: sum(sign in line for line in lines[:SAMPLE]))

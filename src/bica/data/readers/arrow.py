@@ -14,8 +14,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING, STRANGE, Chunk, cells_of, strange_value
-from bica.data.columns import Columns, Options, checked_weights
+from bica.data.columns import MISSING, STRANGE, Chunk, Columns, Options, cells_of, checked_weights, strange_value
 from bica.data.partitions import Partition, joined
 from bica.data.readers.frames import check_lazy_types, looks_of_frame, texts_of
 from bica.errors import DataError

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import GROUPED_SENSORS, Chunk, chunk_of_values, rows_a_chunk
-from bica.data.columns import Columns, checked_weights
+from bica.data.columns import GROUPED_SENSORS, Chunk, Columns, checked_weights, chunk_of_values, rows_a_chunk
 from bica.errors import DataError, RowError
 from bica.output import end_passing, interruption, passing_path
 

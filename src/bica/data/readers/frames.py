@@ -9,18 +9,24 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import (
+from bica.data.columns import (
     GROUPED_SENSORS,
+    ID_NAME,
     NOT_OBSERVED,
+    SAMPLE,
     STRANGE,
+    TIME_NAME,
     Chunk,
+    ColumnLook,
+    Columns,
     cells_of,
+    checked_weights,
     chunk_of_cells,
     floats_of,
+    looks_of,
     rows_a_chunk,
     strange_value,
 )
-from bica.data.columns import ID_NAME, SAMPLE, TIME_NAME, ColumnLook, Columns, checked_weights, looks_of
 from bica.data.partitions import Partition
 from bica.errors import DataError
 from bica.text import brief

@@ -14,18 +14,25 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import (
+from bica.data.columns import (
     GROUPED_SENSORS,
+    ID_NAME,
     MISSING,
+    SAMPLE,
     STRANGE,
+    TIME_NAME,
     Chunk,
+    ColumnLook,
+    Columns,
+    Options,
     Table,
     cells_of,
+    checked_weights,
     chunk_of_cells,
+    looks_of,
     rows_a_chunk,
     strange_value,
 )
-from bica.data.columns import ID_NAME, SAMPLE, TIME_NAME, ColumnLook, Columns, Options, checked_weights, looks_of
 from bica.data.partitions import Partition
 from bica.data.readers.arrow import has_arrow, partitions_of_parquet
 from bica.data.readers.engine import COUNTS_MARK, Row, batches_of_query, connection, ctrl_c_passing, path_literal, plain

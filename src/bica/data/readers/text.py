@@ -19,8 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import AS_TEXT, Chunk, strange_value
-from bica.data.columns import SAMPLE, ColumnLook, Columns, Options, looks_of, numbered
+from bica.data.columns import AS_TEXT, SAMPLE, Chunk, ColumnLook, Columns, Options, looks_of, numbered, strange_value
 from bica.data.readers.engine import LONGEST_LINE, LinesTable, TextLines
 from bica.errors import DataError, RowError
 from bica.text import brief, counted
@@ -203,7 +202,11 @@ class CsvParser:
 
 def _ragged(n_cells: int, n_columns: int) -> str:
     """What is wrong with a row of too few or too many cells, and what to do."""
-    remedy = "leave a missing cell empty between its delimiters" if n_cells < n_columns else "quote what holds one"
+    remedy = (
+        "leave a missing cell empty between its delimiters"
+        if n_cells < n_columns
+        else "put a cell that holds a delimiter in double quotes, or read lists of what was on with --baskets"
+    )
     return f"has {counted(n_cells, 'cell')}, but the table has {counted(n_columns, 'column')}; {remedy}"
 
 

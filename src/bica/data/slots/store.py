@@ -213,6 +213,7 @@ def as_dates(texts: Sequence[str]) -> NDArray[np.datetime64] | None:
     return None if np.isnat(dates).any() else dates
 
 
+CALENDAR_ENDS = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # microseconds: the years 1 to 9999 of ISO 8601
 MEMORY = "1GB"  # what the engine may hold; the rest waits on disk
 
 
@@ -227,9 +228,11 @@ class EventStore:
     engine: duckdb.DuckDBPyConnection
     zone: str
 
-    def add_query(self, file: int, query: str) -> None:
-        """Append the rows of a query of moment, sensor and channel."""
-        self.ask(f"INSERT INTO events SELECT {file}, moment, sensor, channel FROM ({query})")
+    def add_query(self, file: int, query: str, values: Sequence[Any] = ()) -> None:
+        """Append the rows of a query of moment, sensor and channel; a moment outside the calendar is none."""
+        first, last = CALENDAR_ENDS
+        dated = f"CASE WHEN moment BETWEEN {first} AND {last} THEN moment END"
+        self.ask(f"INSERT INTO events SELECT {file}, {dated}, sensor, channel FROM ({query})", values)
 
     def add_arrays(
         self,
@@ -241,10 +244,7 @@ class EventStore:
         """Append events whose sensors and channels are places in a list of names, -1 for none."""
         self.engine.register("piece", {"moment": moments, "sensor": sensors[1], "channel": channels[1]})
         query = "SELECT moment, ($1)[sensor + 1] AS sensor, ($2)[channel + 1] AS channel FROM piece"
-        self.ask(
-            f"INSERT INTO events SELECT {file}, moment, sensor, channel FROM ({query})",
-            [[*sensors[0], ""], [*channels[0], ""]],
-        )
+        self.add_query(file, query, [[*sensors[0], ""], [*channels[0], ""]])
 
     def ask(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """The whole result of a query whose result is small."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING, rows_a_chunk
+from bica.data.columns import MISSING, rows_a_chunk
 from bica.data.slots.event_files import EventLog, open_log, unit_inside
 from bica.data.slots.store import (
     EventStore,
@@ -173,7 +173,8 @@ def _interval(
             raise DataError(f"{path}, row {row}: {brief(text)} is no time; write it as in 2024-05-01T12:00:00")
     first, last = ALWAYS[0] if start is None else start, ALWAYS[1] if end is None else end
     if first >= last:
-        raise DataError(f"{path}, row {row}: the outage ends at {end_text}, which is not after its start {start_text}")
+        ends = brief(end_text or "never"), brief(start_text or "the beginning")
+        raise DataError(f"{path}, row {row}: the outage ends at {ends[0]}, which is not after its start {ends[1]}")
     return first, last
 
 

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import expit
 
 from bica.data.observations import Observations, TableSums
+from bica.diagnose.blocks import block_tests
+from bica.diagnose.table import Watched
+from bica.diagnose.verdicts import DOUBT
 from bica.errors import LimitError, SettingError
 from bica.estimate.blocks.learner import BlockLearner, Column, Estimate, Links, Plan, Pool
-from bica.estimate.blocks.rounds import FlipRate, Round, first_flip_rate, learn_blocks
+from bica.estimate.blocks.rounds import FlipRate, Round, first_flip_rate, learn_blocks, looked_through
 from bica.estimate.lattice import LATTICE_SENSORS, lowest_rate
-from bica.estimate.noise import PER_SENSOR, TWO_RATES
 from bica.estimate.rows.passes import over_all_rows
 from bica.estimate.rows.pool import RowPool, RowTable, as_lists
 from bica.estimate.rows.rounds import RowFit, RowSettings, row_rounds
 from bica.estimate.score import cost_by_size
 from bica.estimate.search import Start
 from bica.estimate.settings import WORD, Settings, Varying, as_sets
+from bica.estimate.whole import PER_SENSOR, TWO_RATES
 from bica.model.files import probability_interval
 from bica.model.fit import Fit
 from bica.model.noise import Noise
@@ -107,19 +114,37 @@ class WideTask:
 
         Where many sensors are in open sets, blocks would decide little, so only the rows are used.
         """
-        plan = Plan.of(self.learner.links)
-        reached_by_rows = len({sensor for sensors in plan.open_sets for sensor in sensors})
-        if reached_by_rows > MOSTLY * self.table.data.n_sensors:
+        left_open = self._left_open()
+        if len(left_open) > MOSTLY * self.table.data.n_sensors:
             return wide_sources(self.learner, self._start(FLIP_RATE_FOR_ROWS), rng, self.n_jobs)
         start = self._start(None)
         now = start if start.interrupted else self._blocks(start)
-        if now.interrupted or not plan.open_sets:
+        if now.interrupted or not left_open:
             return now
         beside = wide_sources(self.learner, now, rng, self.n_jobs)
         if beside.interrupted or self.table.data.n_sensors <= LATTICE_SENSORS:  # the lattice has the last word
             return beside
         again = self._blocks(replace(beside, flip_rate=None))  # most rows are explained by now: their noise counts
         return replace(again, flip_rate=beside.flip_rate, settled=again.settled and beside.settled)
+
+    def _left_open(self) -> list[int]:
+        """The sensors of sets with too many common neighbours for a block."""
+        return sorted({sensor for sensors in Plan.of(self.learner.links).open_sets for sensor in sensors})
+
+    def looked_through(self, learned: Round, rng: np.random.Generator) -> Round:
+        """What was learned, after a last look at the sensors that only the rows were asked about, if it is refuted."""
+        left_open, n_sensors = self._left_open(), self.table.data.n_sensors
+        if not left_open or not self._is_refuted(learned):
+            return learned
+        asked = range(n_sensors) if len(left_open) > MOSTLY * n_sensors else left_open
+        return looked_through(self.learner, self.settings, learned, asked, rng)
+
+    def _is_refuted(self, learned: Round) -> bool:
+        """Whether the rows of some block are not as the model has them: a fiftieth of a second for eighty sensors."""
+        data, model = self.table.data, self.result(learned).model.of_sensors(self.table.places)
+        places, stretch = np.arange(data.n_sensors), np.ones(data.n_sensors)
+        tests = block_tests(model, Watched(places, data, stretch, data.quiet_rows(), None, np.zeros(0), None))
+        return tests is not None and tests.odd.p_value <= DOUBT
 
     def _blocks(self, start: Round) -> Round:
         return learn_blocks(self.learner, start, self.n_jobs, to_the_end=self.table.data.n_sensors > LATTICE_SENSORS)
@@ -222,3 +247,44 @@ def _noise_report(flip_rate: FlipRate | None) -> dict[str, object]:
     if flip_rate.rate <= flip_rate.lowest:
         low, high = 0.0, min(1.0, flip_rate.rate + HIGHEST_AT_FLOOR * flip_rate.error)
     return {"estimated": True, "flip_rate": flip_rate.rate, "error": flip_rate.error, "interval": [low, high]}
+
+
+LEAST_LOG_ODDS = -20.0  # of a flip rate: far below what any table can show
+CURVATURE_STEP = 1e-3  # in the log odds, for a second difference
+
+
+def rate_of_noise_alone(ones: NDArray[np.float64], observed: NDArray[np.float64]) -> tuple[float, float]:
+    """The flip rate of sensors that show noise and nothing else, given that each of them varies; and its error.
+
+    Sensors that never change are left out of a table. Of few rows, the others are then a selection: a sensor shows both
+    values in T rows with probability 1 - (1 - q)^T - q^T only, by which its likelihood is divided. With ten rows and
+    q = 0.1, the plain share of ones in the sensors that vary is half as much again.
+
+    >>> rows = np.random.default_rng(0).random((10, 5000)) < 0.1
+    >>> ones = rows.sum(axis=0)[rows.any(axis=0)].astype(float)
+    >>> rate, error = rate_of_noise_alone(ones, np.full(ones.size, 10.0))
+    >>> round(float(ones.mean() / 10), 3), abs(rate - 0.1) < 3 * error
+    (0.154, True)
+    """
+
+    def cost(log_odds: float) -> float:
+        q = expit(log_odds)
+        varies = -np.expm1(observed * np.log1p(-q)) - q**observed
+        shown = ones.sum() * np.log(q) + (observed - ones).sum() * np.log1p(-q)
+        return float(np.log(varies).sum() - shown)
+
+    best = float(minimize_scalar(cost, bounds=(LEAST_LOG_ODDS, 0.0), method="bounded").x)
+    above, below = cost(best + CURVATURE_STEP), cost(best - CURVATURE_STEP)
+    curvature = (above - 2 * cost(best) + below) / CURVATURE_STEP**2
+    rate = float(expit(best))
+    return rate, rate * (1 - rate) / math.sqrt(curvature) if curvature > 0 else math.nan
+
+
+def with_noise_alone(fit: Fit, table: Varying) -> Fit:
+    """The fit with the flip rate of sensors that show noise only, where no source was found in those that vary."""
+    if fit.model.mixing[table.places].any() or "flip_rate" not in fit.diagnostics["noise"]:
+        return fit
+    rate, error = rate_of_noise_alone(table.data.ones(), table.data.times_observed())
+    noise = fit.diagnostics["noise"] | {"flip_rate": rate, "error": error}
+    noise["interval"] = list(probability_interval(rate, error))
+    return replace(fit, model=fit.model.with_noise(Noise.flips(rate)), diagnostics={**fit.diagnostics, "noise": noise})

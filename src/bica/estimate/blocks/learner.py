@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bica.data.observations import Observations
 from bica.data.pairs import PairCounts
 from bica.estimate.lattice import Cells
-from bica.estimate.whole import covariance_of
+from bica.estimate.score import covariance_of
 from bica.kernels.columns import likely_pairs
 from bica.kernels.lattice.block_climb import BlockRows, climb, profiled_flip_rate
 from bica.kernels.lattice.block_search import BlockChannel, SetRules, search_block

@@ -1,4 +1,7 @@
-"""Learning a wide table from its blocks: learn all blocks, vote, move the flip rate, repeat until nothing changes."""
+"""Learning a wide table from its blocks: learn all blocks, vote, move the flip rate, repeat until nothing changes.
+
+Windows, which are larger, have the last word on crowded sensors.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from bica.data.patterns import PatternCounts
 from bica.estimate.blocks.learner import (
     LARGEST,
     WHOLE,
@@ -24,9 +28,12 @@ from bica.estimate.blocks.learner import (
     Pool,
 )
 from bica.estimate.lattice import HIGHEST
+from bica.estimate.rows.states import PartFit, fit_part
+from bica.estimate.search import Start
+from bica.estimate.settings import Settings, Varying
 from bica.estimate.whole import FIRST_FLIP_RATE
 from bica.model.noise import Noise
-from bica.progress import in_threads, tracked
+from bica.progress import in_threads, n_threads, tracked
 
 N_BLOCKS = 4  # that suggest a first flip rate
 SENSORS = 8  # in such a block; fewer reveal little about the noise
@@ -234,3 +241,160 @@ def shifted(now: FlipRate, learned: Sequence[LearnedBlock], n_sensors: int) -> F
     times, plus = LONGEST_STEP
     rate = float(np.clip(now.rate + slope / information, now.lowest, min(HIGHEST, times * now.rate + plus)))
     return FlipRate(rate, float(np.sqrt(n_columns / (n_sensors * information))), now.lowest)
+
+
+# A last look at crowded sensors of wide tables, through windows of up to 40 sensors.
+#
+# Sets with too many common neighbours for a block are left to the rows, which were made for wide sources and miss
+# narrow ones where many overlap, as the links of a network do. A window holds some inner sensors and all their
+# neighbours, so every source of an inner sensor lies inside it. Cut down to a window the table is again one of an OR
+# mixture, small enough for a search on the hidden states of its rows (``rows/states.py``); the windows then vote, as
+# blocks do.
+
+WINDOW_ROUNDS = 3  # a source that one window finds is new to its neighbours
+ROOMY = 24  # sensors up to which a window takes in more of the sensors asked for
+LARGEST_WINDOW = 40  # sensors of any window: hidden states of more of them take seconds
+WINDOW_WORK = 1e9  # in a window, about a second
+MOST_WINDOWS = 60  # so that a look takes a minute or two at most
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Window:
+    """Up to 40 sensors, and the inner ones among them, whose neighbours are all inside."""
+
+    sensors: NDArray[np.int64]  # ascending
+    inner: frozenset[int]
+
+    def decides(self, column: Column) -> bool:
+        """Whether this window decides if there is a source of these sensors."""
+        return not self.inner.isdisjoint(column)
+
+
+def windows_of(links: Links, sensors: Iterable[int]) -> list[Window]:
+    """Windows such that each of these sensors is an inner one, but for those with 40 neighbours or more.
+
+    >>> links = Links((np.array([1]), np.array([0, 2]), np.array([1])))
+    >>> [(window.sensors.tolist(), sorted(window.inner)) for window in windows_of(links, [0, 1])]
+    [([0, 1, 2], [0, 1])]
+    """
+    near = links.sets()
+    hoods = {sensor: near[sensor] | {sensor} for sensor in sensors if len(near[sensor]) < LARGEST_WINDOW}
+    waiting, windows = set(hoods), []
+    while waiting:
+        inside = set(hoods[max(waiting, key=lambda sensor: (len(hoods[sensor]), -sensor))])
+        while (sensor := _next(hoods, waiting, inside)) is not None:
+            inside |= hoods[sensor]
+        inner = frozenset(sensor for sensor, hood in hoods.items() if hood <= inside)
+        windows.append(Window(np.array(sorted(inside), np.int64), inner))
+        waiting -= inner
+    return windows
+
+
+def _next(hoods: dict[int, frozenset[int]], waiting: set[int], inside: set[int]) -> int | None:
+    """The sensor whose neighbours add least to a window, if there is room for them."""
+    more = {sensor: len(hoods[sensor] - inside) for sensor in waiting if not hoods[sensor] <= inside}
+    best = min(more, key=lambda sensor: (more[sensor], sensor), default=None)
+    return best if best is not None and len(inside) + more[best] <= ROOMY else None
+
+
+def looked_through(
+    learner: BlockLearner, settings: Settings, now: Round, asked: Iterable[int], rng: np.random.Generator
+) -> Round:
+    """The round after windows around the sensors asked for have voted; Ctrl-C keeps what was there."""
+    learner = learner.linked(now.pool)
+    windows = windows_of(learner.links, asked)
+    if not windows or len(windows) > MOST_WINDOWS:
+        return now
+    rows = learner.data.rows_to_learn_from(rng)
+    if rows.n_samples < learner.data.n_samples:  # of a sample: passes over all rows had the last word already
+        return now
+    looks: dict[int, _Look] = {}
+    try:
+        for _ in range(WINDOW_ROUNDS):
+            starts = [_start(learner, window, now) for window in windows]
+            new = [k for k, start in enumerate(starts) if k not in looks or not looks[k].is_of(start)]
+            look = partial(_look, rows, learner, settings)
+            tasks = [(windows[k], starts[k]) for k in new]
+            found = tracked(in_threads(look, tasks, n_threads(settings.n_jobs)), "windows", len(new))
+            looks |= dict(zip(new, found, strict=True))
+            after = replace(now, pool=_elected(looks.values(), now.pool))
+            same = after.pool.sources.keys() == now.pool.sources.keys()
+            now = _with_flip_rate(after, list(looks.values()))
+            if same:
+                break
+    except KeyboardInterrupt:
+        return replace(now, settled=False, interrupted=True)
+    return replace(now, settled=now.settled and same)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Look:
+    """What was found through a window; None if its rows have too many hidden states."""
+
+    window: Window
+    start: Start
+    fit: PartFit | None
+
+    def is_of(self, start: Start) -> bool:
+        """Whether it began with these sources."""
+        return np.array_equal(self.start.sources, start.sources)
+
+    def sources(self) -> dict[Column, Estimate]:
+        """The sources that the window decides."""
+        if self.fit is None:
+            return {}
+        found: dict[Column, Estimate] = {}
+        for inside, rate, error in zip(self.fit.sources, self.fit.rate.tolist(), self.fit.error.tolist(), strict=True):
+            column = tuple(self.window.sensors[inside >> np.arange(self.window.sensors.size) & 1 == 1].tolist())
+            if self.window.decides(column):
+                found[column] = Estimate(rate, error)
+        return found
+
+
+def _start(learner: BlockLearner, window: Window, now: Round) -> Start:
+    """The sources that reach into the window, cut down to it, known ones first."""
+    known = learner.known
+    own = Pool({column: estimate for column, estimate in now.pool.sources.items() if column not in known.sources})
+    fixed = Pool({column: known.sources[column] for column in known.sources if column in learner.fixed})
+    free = Pool({c: now.pool.sources.get(c, given) for c, given in known.sources.items() if c not in learner.fixed})
+    parts = [pool.restricted_to(window.sensors) for pool in (fixed, free, own)]
+    n_fixed, n_known = parts[0][0].size, parts[0][0].size + parts[1][0].size
+    sets, rate = (np.concatenate(halves) for halves in zip(*parts, strict=True))
+    first = np.sort(np.unique(sets, return_index=True)[1])
+    noise = np.empty(0) if now.flip_rate is None else np.array([now.flip_rate.rate])
+    return Start(sets[first], rate[first], first >= n_fixed, noise, int((first < n_known).sum()))
+
+
+def _look(rows: PatternCounts, learner: BlockLearner, settings: Settings, task: tuple[Window, Start]) -> _Look:
+    window, start = task
+    inside = frozenset(window.sensors.tolist())
+    forbidden = [[rows.sensors[i] for i in sorted(names)] for names in learner.forbidden if names <= inside]
+    table = Varying.of(rows.counts_of(window.sensors), (), forbidden)
+    noise = settings.noise.of_sensors(window.sensors) if isinstance(settings.noise, Noise) else settings.noise
+    alone = replace(settings, known=(), noise=noise, n_sources=None, min_probability=None, time_limit=None)
+    return _Look(window, start, fit_part(table, alone, start, learner.cost, WINDOW_WORK))
+
+
+def _elected(looks: Iterable[_Look], pool: Pool) -> Pool:
+    """The sources found by at least half of the windows that decide on them, and those that no window decides."""
+    seen = [(look.window, look.sources()) for look in looks if look.fit is not None]
+    found: dict[Column, list[Estimate]] = defaultdict(list)
+    for _, sources in seen:
+        for column, estimate in sources.items():
+            found[column].append(estimate)
+    elected = {c: e for c, e in pool.sources.items() if not any(window.decides(c) for window, _ in seen)}
+    for column, estimates in found.items():
+        if 2 * len(estimates) >= sum(window.decides(column) for window, _ in seen):
+            elected[column] = min(estimates, key=lambda estimate: estimate.error)
+    return Pool(dict(sorted(elected.items())))
+
+
+def _with_flip_rate(now: Round, looks: Sequence[_Look]) -> Round:
+    """The flip rate of the windows together, each with the weight of its cells."""
+    seen = [look for look in looks if look.fit is not None]
+    if now.flip_rate is None or not seen:
+        return now
+    cells = np.array([look.window.sensors.size for look in seen], float)
+    rates = np.array([look.fit.noise[0] for look in seen if look.fit is not None])
+    rate = max(float(cells @ rates / cells.sum()), now.flip_rate.lowest)
+    return replace(now, noise=Noise.flips(rate), flip_rate=FlipRate(rate, now.flip_rate.error, now.flip_rate.lowest))

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from bica.estimate.edges import Family, LossyFit
 from bica.estimate.lattice import Cells
 from bica.estimate.lossy.surface import LossyPoint, LossySurface, Matrix, Vector, pinned
+from bica.estimate.score import covariance_of
 from bica.estimate.settings import Varying
-from bica.estimate.whole import covariance_of
 from bica.kernels.lattice.lossy import NEARLY_SURE, row_probabilities, silence_table
 
 ALIKE = 0.85  # cosine of the reaches of two sources of a family

@@ -20,8 +20,9 @@ from bica.estimate.lossy.search import (
     without_faint,
 )
 from bica.estimate.lossy.surface import LAST_PACE, LossyPoint, LossySurface, Matrix, Vector
+from bica.estimate.score import covariance_of
 from bica.estimate.settings import Settings, Varying
-from bica.estimate.whole import FIRST_PROBABILITY, covariance_of
+from bica.estimate.whole import FIRST_PROBABILITY
 from bica.kernels.lattice.lossy import NEARLY_NONE, NEARLY_SURE
 from bica.model.files import LEVEL
 from bica.model.identified import identified

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
 from bica.estimate.lattice import NoiseShape, Pace, lowest_rate
-from bica.estimate.noise import FLIPS
-from bica.estimate.search import BY_GAIN, SearchTask, SourceSearch, Start, add_several, drop, from_rows
+from bica.estimate.score import standard_errors
+from bica.estimate.search import BY_GAIN, SearchTask, SourceSearch, Start, add_several, drop, single
 from bica.estimate.settings import WORD, Settings, Varying
-from bica.estimate.whole import Route, WholeTask
+from bica.estimate.whole import FLIPS, Route, WholeTask
 from bica.kernels.bits import unpacked
 from bica.kernels.rows.ratios import best_gains, ratios, wrong_cells
 from bica.kernels.rows.states import Errors, Limits, StateRows, States, StateSources, hidden_states
@@ -227,6 +227,30 @@ def fit_on_rows(
     return None if briefly and not fit.converged and "interrupted" not in fit.diagnostics else fit
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PartFit:
+    """What a search found among some sensors of a larger table."""
+
+    sources: Sets  # (n_sources,), bit sets
+    rate: Vector  # (n_sources,), -log(1 - probability)
+    error: Vector  # (n_sources,), of the rates
+    noise: Vector  # (n_unknown,)
+
+
+def fit_part(table: Varying, settings: Settings, start: Start, cost: Vector, most_work: float) -> PartFit | None:
+    """The best sources near ``start`` for so much work, at what they cost in the larger table; None as above."""
+    start = replace(start, noise=np.maximum(start.noise, LEAST_FLIPS))
+    task = row_task(table, settings, start, first_shape(table, settings), QUICK, most_work, cost=cost)
+    if task is None:
+        return None
+    search = task.search(start)
+    search = after_a_sample(search.task, search, start, None)
+    fit = search.run().fit
+    surface: Any = search.surface
+    errors = standard_errors(surface, fit).probability
+    return PartFit(fit.point.sources, fit.point.rate, errors * np.exp(fit.point.rate), fit.point.noise)
+
+
 def after_a_sample(task: SearchTask, search: SourceSearch, start: Start, until: Until | None) -> SourceSearch:
     """The search at its start or, if that is better, where a search on every fourth row ends."""
     here: Any = search.best.fit.point
@@ -268,6 +292,7 @@ def row_task(
     limits: Limits,
     most_work: float = MOST_WORK,
     most_states: float = np.inf,
+    cost: Vector | None = None,
 ) -> WholeTask | None:
     """A task on all rows but a few that have too many states; None if they are not few, or all have too many."""
     every = StateCells.of(table.data.counts())
@@ -290,5 +315,30 @@ def row_task(
 
     pool = from_rows(cells.rows.patterns.view(np.int64), cells.weights, cells.n_sensors)
     first, noise_work = (add_several, drop), min(most_work, NOISE_WORK)
-    route = Route(surface(shape), surface, BY_GAIN, first, pool, BETTER, False, most_work, noise_work, last_surface)
+    route = Route(
+        surface(shape), surface, BY_GAIN, first, pool, BETTER, False, most_work, noise_work, last_surface, cost
+    )
     return WholeTask(table, settings, route)
+
+
+MOST_ROWS = 1000  # distinct rows that are candidates themselves
+FREQUENT_ROWS = 250  # rows whose intersections are looked at
+MOST_SHARED = 1000  # intersections that are candidates
+
+
+def from_rows(patterns: Sets, weights: Vector, n_sensors: int) -> Sets:
+    """The most frequent rows, what two of them share, and single sensors.
+
+    >>> from_rows(np.array([0, 3, 6]), np.array([5.0, 2.0, 1.0]), 3).tolist()
+    [1, 2, 3, 4, 6]
+    """
+    frequent = patterns[np.argsort(-weights, kind="stable")]
+    frequent = frequent[frequent != 0]
+    return np.unique(np.concatenate([frequent[:MOST_ROWS], _shared(frequent[:FREQUENT_ROWS]), single(n_sensors)]))
+
+
+def _shared(rows: Sets) -> Sets:
+    """The intersections of pairs of rows that come up most often."""
+    both = (rows[:, None] & rows)[np.triu_indices(rows.size, 1)]
+    shared, times = np.unique(both[both != 0], return_counts=True)
+    return shared[np.argsort(-times, kind="stable")[:MOST_SHARED]]

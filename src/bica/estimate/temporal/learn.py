@@ -11,11 +11,14 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING
+from bica.data.columns import MISSING
 from bica.data.rows import Rows
+from bica.errors import SettingError
 from bica.estimate.score import cost_by_size
+from bica.estimate.settings import Settings
 from bica.estimate.temporal.state import MOST, NEVER_ZERO, ChainedSources, TemporalState, Trial, source_of
 from bica.kernels.bits import Words
+from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture, in_order
 from bica.progress import in_threads, report, tracked
@@ -260,3 +263,56 @@ def _learned(start: OrMixture, search: TimeSearch) -> LearnedInTime:
     )
     stay = np.concatenate([np.where(start.probability[still] == 1, np.inf, 1.0), found.stay])
     return LearnedInTime(*in_order(model, stay), search.converged, search.interrupted)
+
+
+IN_TIME = "likelihood in time"  # how a fit names itself that made use of the order of the rows
+
+
+def check_in_time(settings: Settings) -> None:
+    """Refuse settings that learning in time does not know."""
+    if settings.prior is not None:
+        raise SettingError("a prior cannot be used when learning in time; leave it out, or the order")
+    if any(source.probability is not None for source in settings.known):
+        raise SettingError(
+            "when learning in time a known source may be given by its sensors, but not with its probability; "
+            "leave that out, or the order"
+        )
+    if settings.n_sources is not None:
+        raise SettingError("the number of sources cannot be given when learning in time; leave it out, or the order")
+    if settings.edges == "lossy" or any(source.reach is not None for source in settings.known):
+        raise SettingError("when learning in time, edges are sure; leave out lossy edges, or the order")
+    if settings.noise in ("two-rates", "per-sensor"):
+        raise SettingError("in time, one flip rate is estimated for all sensors; give the rates, or leave them out")
+
+
+def revised_in_time(first: Fit, rows: Rows, settings: Settings) -> Fit:
+    """The fit without the order of the rows, revised with it; Ctrl-C keeps the best so far, marked as interrupted."""
+    noise = settings.noise if isinstance(settings.noise, Noise) else None
+    bounds = Bounds(
+        tuple(np.isin(rows.sensors, source.sensors) for source in settings.known),
+        tuple(np.isin(rows.sensors, names) for names in settings.forbidden),
+    )
+    found = learn_in_time(first.model, rows.words, rows.observed, noise=noise, bounds=bounds, n_jobs=settings.n_jobs)
+    known = np.array([bounds.keeps(column) for column in found.model.mixing.T], dtype=bool)
+    kept = np.flatnonzero(known | (found.model.probability >= (settings.min_probability or 0.0)))
+    model, stays = found.model.pick(kept), found.persistence[kept]
+    return Fit(
+        model,
+        method=IN_TIME,
+        n_samples=first.n_samples,
+        converged=found.converged,
+        diagnostics={
+            "persistence": [float(stay) if np.isfinite(stay) else None for stay in stays],
+            "in_time": _what_changed(first.model, model),
+        }
+        | ({"interrupted": True} if found.interrupted else {}),
+    )
+
+
+def _what_changed(before: OrMixture, after: OrMixture) -> dict[str, list[list[str]]]:
+    """The sources, each by its sensors, that are there or gone because of the order of the rows."""
+    old, new = (
+        {tuple(name for name, on in zip(model.sensors, column, strict=True) if on) for column in model.mixing.T}
+        for model in (before, after)
+    )
+    return {"added": sorted(map(list, new - old)), "dropped": sorted(map(list, old - new))}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.chunks import MISSING
+from bica.data.columns import MISSING
 from bica.invert.groups import Group, penalties
 from bica.invert.temporal.chains import STRETCH, ChainBlock, Chains
 from bica.invert.temporal.decode import Course

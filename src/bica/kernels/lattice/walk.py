@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.kernels.compiled import compiled
-from bica.kernels.lattice.likelihood import CellGroups, read_cells, with_source_on
-from bica.kernels.lattice.subsets import Lattice, apply_matrices, mix_source
+from bica.kernels.lattice.likelihood import CellGroups, read_cells
+from bica.kernels.lattice.subsets import GROUP, Lattice, apply_matrices, mix_source
 
 Sets = NDArray[np.int64]
 Vector = NDArray[np.float64]
@@ -26,6 +26,9 @@ RATE_STEP, SET_STEP, PAIR_STEP = 0.4, 0.3, 0.2  # standard deviation of a log ra
 NEW_STEP = 0.5  # the same for a new source, around the rate that was proposed
 NOISE_STEPS = (0.1, 0.7)  # the same for log rates of noise: small and large
 ONE_SENSOR, TWO_SENSORS = 0.45, 0.7  # up to which uniform number one sensor changes, or one for another; else the set
+CLEAR = 0.003  # rates of noise from which on rounding of differences does not show in what is observed
+TOGETHER = 4  # cells of one weight whose probabilities are multiplied before their logarithm is taken
+LEAST_PRODUCT = 1e-250  # of so many
 
 
 class NoisyRows(NamedTuple):
@@ -71,20 +74,30 @@ class Place(NamedTuple):
     noise: Vector  # (n_unknown,)
     number: Sets  # (2,), how many sources, and how many of them are known
     height: Vector  # (1,), the log-likelihood
+    moves: Sets  # (1,), how often the walk has moved
 
 
 class CellsWithout(NamedTuple):
-    """What was observed, seen from one source that was taken out."""
+    """What was observed, seen from one source that was taken out, or from none."""
 
-    hidden: Vector  # (2^n_sensors,), the distribution of what the other sources switch on
+    shown: Lattice  # (2^n_sensors,), the distribution of what sensors show of the other sources
     matrices: NDArray[np.float64]  # (n_sensors, 2, 2), the channel of every sensor
     off: Vector  # (n_cells,), the probability of every cell given that the source is off
     on: Vector  # (n_cells,), given that it is on
+    room: Lattice  # (2^n_sensors,), for sums
+
+
+class Around(NamedTuple):
+    """Where the walk is, as long as it stays there."""
+
+    cells: CellsWithout  # none is taken out
+    since: Sets  # (1,), the number of moves until there
 
 
 @compiled
-def _matrices(rows: NoisyRows, noise: Vector) -> NDArray[np.float64]:
-    matrices = np.empty((rows.miss.size, 2, 2))
+def _set_matrices(rows: NoisyRows, noise: Vector, matrices: NDArray[np.float64]) -> float:
+    """The channel of every sensor; returns the lowest of all rates of noise."""
+    lowest = 1.0
     for sensor in range(rows.miss.size):
         false_alarm, miss = rows.false_alarm[sensor], rows.miss[sensor]
         for k in range(noise.size):
@@ -92,12 +105,45 @@ def _matrices(rows: NoisyRows, noise: Vector) -> NDArray[np.float64]:
             miss += rows.miss_of[sensor, k] * noise[k]
         matrices[sensor, 0, 0], matrices[sensor, 0, 1] = 1.0 - false_alarm, miss
         matrices[sensor, 1, 0], matrices[sensor, 1, 1] = false_alarm, 1.0 - miss
-    return matrices
+        lowest = min(lowest, false_alarm, miss)
+    return lowest
+
+
+@compiled
+def _room_for(rows: NoisyRows, n_sets: int) -> CellsWithout:
+    n_cells, n_sensors = rows.weights.size, rows.miss.size
+    matrices = np.empty((n_sensors, 2, 2))
+    return CellsWithout(np.empty(n_sets), matrices, np.empty(n_cells), np.empty(n_cells), np.empty(n_sets))
+
+
+# The probability that nothing outside a set of sensors is on is the product of (1 - p) over all sources that reach
+# beyond the set: one multiplication per set and source, while a distribution takes sums that wait for each other. What
+# sensors show follows by one pass per sensor, its matrix after differences. These round to 1e-16 of the whole, so where
+# there is next to no noise, and some rows are that rare, all is done by sums of positive numbers instead.
+
+
+@compiled
+def _take_out(place: Place, left_out: int, rows: NoisyRows, cells: CellsWithout) -> None:
+    """What is shown with one source left out, or none for -1, and how probable it makes what was observed."""
+    shown = cells.shown
+    lowest = _set_matrices(rows, place.noise, cells.matrices)
+    if lowest < CLEAR:
+        _mix(place, left_out, shown)
+        apply_matrices(shown, cells.matrices)
+    else:
+        _be_silent(place, left_out, shown)
+        after_differences = np.empty(cells.matrices.shape)
+        for sensor in range(rows.miss.size):
+            for state in range(2):
+                quiet, on = cells.matrices[sensor, state, 0], cells.matrices[sensor, state, 1]
+                after_differences[sensor, state, 0], after_differences[sensor, state, 1] = quiet - on, on
+        apply_matrices(shown, after_differences)
+    read_cells(shown, rows.groups.unobserved, rows.groups.starts, rows.groups.cells, cells.off)
 
 
 @compiled
 def _mix(place: Place, left_out: int, hidden: Lattice) -> None:
-    """The distribution of what the sources switch on, one of them left out."""
+    """The distribution of what the sources switch on."""
     hidden[:] = 0.0
     hidden[0] = 1.0
     for j in range(place.number[0]):
@@ -106,23 +152,72 @@ def _mix(place: Place, left_out: int, hidden: Lattice) -> None:
 
 
 @compiled
-def _shown(hidden: Lattice, source: int, matrices: NDArray[np.float64], groups: CellGroups, cells: Vector) -> None:
-    """The probability of every cell given that the source is on, or no other than those of ``hidden`` for 0."""
-    table = np.empty(hidden.size)
-    with_source_on(hidden, source, table)
-    apply_matrices(table, matrices)
-    read_cells(table, groups.unobserved, groups.starts, groups.cells, cells)
+def _silence_source(silence: Lattice, source: int, off: float) -> None:
+    for s in range(silence.size):
+        silence[s] *= off + (1.0 - off) * (s & source == source)  # without a branch, many sets are done at once
+
+
+@compiled
+def _be_silent(place: Place, left_out: int, silence: Lattice) -> None:
+    """The probability of every set of sensors that the sources switch on nothing outside it."""
+    silence[:] = 1.0
+    for j in range(place.number[0]):
+        if j != left_out:
+            _silence_source(silence, place.sources[j], math.exp(-math.exp(place.log_rate[j])))
+
+
+@compiled
+def _switch_on(cells: CellsWithout, source: int, groups: CellGroups) -> None:
+    """The probability of every cell given that the source is on.
+
+    A sensor that is on errs by itself, whatever else is there: both of its states are summed and shared out anew.
+    """
+    table, matrices = cells.room, cells.matrices
+    for s in range(table.size):
+        table[s] = cells.shown[s]
+    bit = 1
+    for sensor in range(matrices.shape[0]):
+        if source & bit:
+            quiet, on = matrices[sensor, 0, 1], matrices[sensor, 1, 1]
+            if bit < GROUP:
+                for s in range(table.size):
+                    if s & bit == 0:
+                        both = table[s] + table[s | bit]
+                        table[s], table[s | bit] = quiet * both, on * both
+            else:
+                for start in range(0, table.size, 2 * bit):
+                    low, high = table[start : start + bit], table[start + bit : start + 2 * bit]
+                    for s in range(bit):
+                        both = low[s] + high[s]
+                        low[s], high[s] = quiet * both, on * both
+        bit <<= 1
+    read_cells(table, groups.unobserved, groups.starts, groups.cells, cells.on)
 
 
 @compiled
 def _height(off: Vector, on: Vector, log_rate: float, weights: Vector) -> float:
-    """The log-likelihood, from the cells given that a source is off and on."""
-    probability, height = -math.expm1(-math.exp(log_rate)), 0.0
-    for k in range(weights.size):
+    """The log-likelihood, from the cells given that a source is off and on; quickest if equal weights follow."""
+    probability, height, k = -math.expm1(-math.exp(log_rate)), 0.0, 0
+    while k < weights.size:
+        n_equal = 1
+        if k + TOGETHER <= weights.size:
+            while n_equal < TOGETHER and weights[k + n_equal] == weights[k]:
+                n_equal += 1
+        if n_equal == TOGETHER:
+            product, least = 1.0, 1.0
+            for i in range(k, k + TOGETHER):
+                value = off[i] + probability * (on[i] - off[i])
+                product *= value
+                least = min(least, value)
+            if least > 0.0 and product > LEAST_PRODUCT:
+                height += weights[k] * math.log(product)
+                k += TOGETHER
+                continue
         value = off[k] + probability * (on[k] - off[k])
         if value <= 0.0:
             return -np.inf
         height += weights[k] * math.log(value)
+        k += 1
     return height
 
 
@@ -159,17 +254,26 @@ def _log_suggested(source: int, log_rate: float, suggestions: Suggestions) -> fl
 
 
 @compiled
+def _move(place: Place, height: float) -> None:
+    """Note that the walk is somewhere else now, where the log-likelihood is this."""
+    place.height[0] = height
+    place.moves[0] += 1
+
+
+@compiled
 def _come(
-    place: Place, rows: NoisyRows, beliefs: Beliefs, suggestions: Suggestions, uniform: Vector, normal: Vector
+    place: Place,
+    rows: NoisyRows,
+    beliefs: Beliefs,
+    suggestions: Suggestions,
+    around: Around,
+    uniform: Vector,
+    normal: Vector,
 ) -> None:
     """A new source may come."""
-    number, matrices = place.number[0], _matrices(rows, place.noise)
+    number, cells = place.number[0], around.cells
     if number + 1 >= place.sources.size:
         return
-    hidden = np.empty(suggestions.share.size)
-    _mix(place, -1, hidden)
-    off, on = np.empty(rows.weights.size), np.empty(rows.weights.size)
-    _shown(hidden, 0, matrices, rows.groups, off)
     source = np.searchsorted(suggestions.cumulative, uniform[0] * suggestions.cumulative[-1], "right")
     before = _log_prior(place, number, beliefs)
     place.sources[number], place.free[number] = source, True
@@ -177,11 +281,15 @@ def _come(
     change = _log_prior(place, number + 1, beliefs) - before
     if change == -np.inf:
         return
-    _shown(hidden, source, matrices, rows.groups, on)
-    height = _height(off, on, place.log_rate[number], rows.weights)
+    if around.since[0] != place.moves[0]:
+        _take_out(place, -1, rows, cells)
+        around.since[0] = place.moves[0]
+    _switch_on(cells, source, rows.groups)
+    height = _height(cells.off, cells.on, place.log_rate[number], rows.weights)
     change += height - place.height[0] - _log_suggested(source, place.log_rate[number], suggestions)
     if math.log(uniform[1]) < change - math.log(number + 1.0):
-        place.number[0], place.height[0] = number + 1, height
+        place.number[0] = number + 1
+        _move(place, height)
 
 
 @compiled
@@ -212,7 +320,7 @@ def _change_rate(
     change = _log_prior(place, place.number[0], beliefs) - prior
     height = _height(cells.off, cells.on, place.log_rate[chosen], rows.weights)
     if math.log(uniform) < height + change - place.height[0]:
-        place.height[0] = height
+        _move(place, height)
     else:
         place.log_rate[chosen] = before
 
@@ -240,28 +348,31 @@ def _change_sensors(
     change += _log_prior(place, place.number[0], beliefs)
     height = 0.0
     if change > -np.inf:
-        _shown(cells.hidden, changed, cells.matrices, rows.groups, cells.on)
+        _switch_on(cells, changed, rows.groups)
         height = _height(cells.off, cells.on, place.log_rate[chosen], rows.weights)
     if math.log(uniform[2]) < height + change - place.height[0]:
-        place.height[0] = height
+        _move(place, height)
     else:
         place.sources[chosen], place.log_rate[chosen] = before, log_rate
 
 
 @compiled
 def _go_or_change(
-    place: Place, rows: NoisyRows, beliefs: Beliefs, suggestions: Suggestions, uniform: Vector, normal: Vector
+    place: Place,
+    rows: NoisyRows,
+    beliefs: Beliefs,
+    suggestions: Suggestions,
+    cells: CellsWithout,
+    uniform: Vector,
+    normal: Vector,
 ) -> None:
     """One source may go; else its rate and its sensors may change."""
-    number, n_known, matrices = place.number[0], place.number[1], _matrices(rows, place.noise)
+    number, n_known = place.number[0], place.number[1]
     if number == 0:
         return
     chosen = int(uniform[0] * number)
-    hidden = np.empty(suggestions.share.size)
-    _mix(place, chosen, hidden)
-    cells = CellsWithout(hidden, matrices, np.empty(rows.weights.size), np.empty(rows.weights.size))
-    _shown(hidden, 0, matrices, rows.groups, cells.off)
-    _shown(hidden, place.sources[chosen], matrices, rows.groups, cells.on)
+    _take_out(place, chosen, rows, cells)
+    _switch_on(cells, place.sources[chosen], rows.groups)
     if chosen >= n_known:
         prior = _log_prior(place, number, beliefs)
         _swap(place, chosen, number - 1)
@@ -270,7 +381,8 @@ def _go_or_change(
         change = height - place.height[0] + _log_prior(place, number - 1, beliefs) - prior
         change += _log_suggested(place.sources[chosen], place.log_rate[chosen], suggestions)
         if math.log(uniform[1]) < change + math.log(float(number)):
-            place.number[0], place.height[0] = number - 1, height
+            place.number[0] = number - 1
+            _move(place, height)
             return
     if place.free[chosen]:
         for k in range(2):
@@ -281,16 +393,16 @@ def _go_or_change(
 
 
 @compiled
-def _height_here(place: Place, rows: NoisyRows, n_sets: int) -> float:
+def _height_here(place: Place, rows: NoisyRows, cells: CellsWithout) -> float:
     """The log-likelihood where the walk is."""
-    hidden, cells = np.empty(n_sets), np.empty(rows.weights.size)
-    _mix(place, -1, hidden)
-    _shown(hidden, 0, _matrices(rows, place.noise), rows.groups, cells)
-    return _height(cells, cells, -np.inf, rows.weights)
+    _take_out(place, -1, rows, cells)
+    return _height(cells.off, cells.off, -np.inf, rows.weights)
 
 
 @compiled
-def _change_two(place: Place, rows: NoisyRows, beliefs: Beliefs, uniform: Vector, normal: Vector) -> None:
+def _change_two(
+    place: Place, rows: NoisyRows, beliefs: Beliefs, cells: CellsWithout, uniform: Vector, normal: Vector
+) -> None:
     """Two sources may change in the same sensor, or one of them in all sensors of the other."""
     number, n_known = place.number[0], place.number[1]
     if number - n_known < 2:
@@ -310,16 +422,16 @@ def _change_two(place: Place, rows: NoisyRows, beliefs: Beliefs, uniform: Vector
     place.log_rate[other] += PAIR_STEP * normal[1]
     change, height = _log_prior(place, number, beliefs) - before, 0.0
     if change > -np.inf:
-        height = _height_here(place, rows, beliefs.size.size)
+        height = _height_here(place, rows, cells)
     if math.log(uniform[4]) < change + height - place.height[0]:
-        place.height[0] = height
+        _move(place, height)
     else:
         place.sources[one], place.sources[other] = first, second
         place.log_rate[one], place.log_rate[other] = first_rate, second_rate
 
 
 @compiled
-def _change_noise(place: Place, rows: NoisyRows, uniform: Vector, normal: Vector, n_sets: int) -> None:
+def _change_noise(place: Place, rows: NoisyRows, cells: CellsWithout, uniform: Vector, normal: Vector) -> None:
     """One unknown rate of the noise may change; all values between its bounds are equally probable beforehand."""
     if place.noise.size == 0:
         return
@@ -328,9 +440,9 @@ def _change_noise(place: Place, rows: NoisyRows, uniform: Vector, normal: Vector
     step = normal[0] * (NOISE_STEPS[0] if uniform[1] < 0.8 else NOISE_STEPS[1])
     place.noise[k] = before * math.exp(step)
     if rows.lowest < place.noise[k] < rows.highest[k]:
-        height = _height_here(place, rows, n_sets)
+        height = _height_here(place, rows, cells)
         if math.log(uniform[2]) < height - place.height[0] + step:
-            place.height[0] = height
+            _move(place, height)
             return
     place.noise[k] = before
 
@@ -349,18 +461,20 @@ def walk(
 ) -> None:
     """Walk, a step for each row of random numbers; evenly spaced places go to ``visited``, with 0 for no source."""
     every = uniforms.shape[0] // visited.shape[0]
-    place.height[0] = _height_here(place, rows, beliefs.size.size)
+    cells, around = _room_for(rows, beliefs.size.size), Around(_room_for(rows, beliefs.size.size), np.full(1, -1))
+    place.height[0] = _height_here(place, rows, cells)
     for step in range(every * visited.shape[0]):
         uniform, normal = uniforms[step], normals[step]
         if uniform[0] < 0.5:
-            _come(place, rows, beliefs, suggestions, uniform[1:], normal)
+            _come(place, rows, beliefs, suggestions, around, uniform[1:], normal)
         else:
-            _go_or_change(place, rows, beliefs, suggestions, uniform[1:], normal)
-        _change_two(place, rows, beliefs, uniform[5 + 3 * SET_CHANGES :], normal[2 + SET_CHANGES :])
+            _go_or_change(place, rows, beliefs, suggestions, cells, uniform[1:], normal)
+        _change_two(place, rows, beliefs, cells, uniform[5 + 3 * SET_CHANGES :], normal[2 + SET_CHANGES :])
         if step % 4 == 0:
-            _change_noise(place, rows, uniform[10 + 3 * SET_CHANGES :], normal[4 + SET_CHANGES :], beliefs.size.size)
+            _change_noise(place, rows, cells, uniform[10 + 3 * SET_CHANGES :], normal[4 + SET_CHANGES :])
         if (step + 1) % every == 0:
             kept = step // every
             for j in range(place.number[0]):
                 visited[kept, j], log_rates[kept, j] = place.sources[j], place.log_rate[j]
-            noises[kept] = place.noise
+            for k in range(place.noise.size):
+                noises[kept, k] = place.noise[k]

@@ -339,10 +339,16 @@ def _walk(row: Row, sources: StateSources, limits: Limits, states: _List) -> boo
 
 
 @compiled
-def _chance(row: Row, states: _List) -> float:
-    total = 0.0
+def _close(row: Row, limits: Limits, states: _List) -> float:
+    """Keep the states that are a fair share of P(x) / B(x), which is returned; the likeliest always stays."""
+    total, likeliest = 0.0, 0.0
     for i in range(states.n_states[0]):
-        total += states.weights[i] * cost_of(row.pattern & ~states.sets[i], row.powers, row.products)
+        term = states.weights[i] * cost_of(row.pattern & ~states.sets[i], row.powers, row.products)
+        total += term
+        likeliest = max(likeliest, term)
+    states.share[0] = limits.share  # which a row with too many states had raised
+    states.best[0] = min(total, likeliest / limits.share)
+    _thin(NOTHING, row, limits, states)
     return total
 
 
@@ -366,9 +372,7 @@ def hidden_states(
             break
         row = row_of(rows, number, errors)
         cut[number] = _walk(row, sources, limits, states)
-        chance[number] = _chance(row, states)
-        states.best[0] = chance[number]
-        _thin(NOTHING, row, limits, states)
+        chance[number] = _close(row, limits, states)
         begin, n = starts[number], states.n_states[0]
         if begin + n > sets.size:
             sets, weights = _moved(begin, sets, weights, 2 * sets.size + n)

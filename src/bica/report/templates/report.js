@@ -223,6 +223,7 @@
   }
 
   // ---- matrix ---------------------------------------------------------------------------------------------------------
+  const FEW_COLUMNS = 12; // with larger cells
   function matrixSection() {
     const lines = data.order.sources, columns = data.order.sensors;
     const canvas = make("canvas", { tabindex: 0, role: "img", "aria-describedby": "matrix-help",
@@ -232,17 +233,19 @@
     const linePlace = new Map(lines.map((j, row) => [j, row]));
     let size = 1, height = 1, left = 0, above = 0, cursor = null;
 
+    const font = (pixels) => `${pixels}px system-ui, sans-serif`;
     function measure() {
       const width = home.clientWidth || 800;
-      const longest = Math.max(4, ...sources.map((source) => Math.min(source.name.length, 24)));
+      const pen = canvas.getContext("2d");
+      pen.font = font(13);
+      const widest = (names, most) => Math.max(24, ...names.map((name) => Math.min(pen.measureText(name).width, most)));
       const roomy = columns.length <= 60;
-      left = lines.length <= 80 ? Math.min(longest * 7.2 + 14, width * 0.34) : 0;
-      size = Math.min(24, (width - left - 2) / Math.max(1, columns.length));
+      left = lines.length <= 80 ? Math.min(widest(sources.map((source) => source.name), 190) + 16, width * 0.34) : 0;
+      size = Math.min(columns.length <= FEW_COLUMNS ? 34 : 24, (width - left - 2) / Math.max(1, columns.length));
       if (roomy) size = Math.max(size, 10.5);
-      const fewest = Math.min(24, Math.max(size, 1));
+      const fewest = Math.max(size, 1);
       height = lines.length <= 80 ? Math.max(15, fewest) : Math.max(Math.min(fewest, 900 / lines.length), 640 / lines.length, 0.7);
-      const tallest = Math.max(2, ...sensors.map((name) => Math.min(name.length, 18)));
-      above = size >= 10 ? tallest * 7 + 12 : 0;
+      above = size >= 10 ? widest(sensors, 150) + 14 : 0;
     }
     function paint() {
       measure();
@@ -266,7 +269,7 @@
         pen.fillRect(left + column * size, above + row * height, Math.max(size - gap, 1), Math.max(height - gap, 1));
       }));
       pen.globalAlpha = 1;
-      pen.font = `${size < 13 ? 11.5 : 13}px system-ui, sans-serif`;
+      pen.font = font(size < 13 ? 11.5 : 13);
       pen.fillStyle = colour("--ink");
       pen.textBaseline = "middle";
       if (left) lines.forEach((j, row) => { pen.textAlign = "right"; pen.fillText(fitted(pen, sources[j].name, left - 12), left - 9, above + (row + 0.5) * height); });
@@ -286,7 +289,7 @@
       }
     }
     function fitted(pen, text, room) {
-      let short = cut(text, 26);
+      let short = text;
       while (short.length > 2 && pen.measureText(short).width > room) short = cut(text, short.length - 1);
       return short;
     }
@@ -434,13 +437,13 @@
     const used = data.order.sensors.filter((i) => patterns.some((pattern) => pattern.on.includes(i)));
     const asDots = used.length > 0 && used.length <= DOTS && (place("report").clientWidth || 900) > 40 + used.length * 17 + 260;
     const sizes = patterns.map((pattern) => Math.max(pattern.observed ?? 0, pattern.expected)).sort((a, b) => b - a);
-    const limit = sizes.length > 2 && sizes[0] > 4 * sizes[1] ? sizes[1] * 1.25 : sizes[0] || 1;
+    const limit = sizes.length > 2 && sizes[0] > 4 * sizes[1] ? sizes[1] * 1.25 : (sizes[0] || 1) * 1.01; // room for the mark
     const told = (expected) => (draws && expected < n / draws ? `< ${count(n / draws)}` : count(expected));
     const line = (label, observed, expected, quiet = false) => {
       const top = Math.max(limit, 1e-9), value = observed ?? 0;
       const bar = make("i"), mark = make("b");
       bar.style.width = `${Math.min(100, 100 * value / top)}%`;
-      mark.style.left = `${Math.min(99, 100 * expected / top)}%`;
+      mark.style.left = `${Math.min(99.5, 100 * expected / top)}%`;
       return make("tr", {}, make("td", { class: "wide" }, label),
         make("td", { class: "wide" }, quiet ? null : make("div", { class: `bar${value > top ? " cut" : ""}`, "aria-hidden": "true" }, bar, expected > top && value > top ? null : mark)),
         make("td", { class: "num", "data-label": "observed" }, observed === null ? `< ${data.small}` : count(observed)),
@@ -454,14 +457,15 @@
     };
     const heads = asDots ? make("span", { class: "dots heads" }, used.map((i) => make("span", { title: sensors[i] }, named(cut(sensors[i], 22))))) : big(words.sensor[1]) + " that are on";
     section("patterns", "Patterns", `Which ${words.sensor[1]} were on together, and in how many of ${many(n, words.row)}: as observed, and as the model expects.`,
-      make("div", { class: "legend", "aria-hidden": "true" }, make("span", {}, make("i", { class: "key" }), "observed"), make("span", {}, make("i", { class: "key mark" }), "expected"),
+      patterns.length ? null : make("p", {}, `No pattern was observed in ${data.small} ${words.row[1]} or more, so none is listed: the ${words.row[1]} are too varied to be compared one by one.`),
+      !patterns.length ? null : make("div", { class: "legend", "aria-hidden": "true" }, make("span", {}, make("i", { class: "key" }), "observed"), make("span", {}, make("i", { class: "key mark" }), "expected"),
         sizes[0] > limit ? make("span", {}, make("i", { class: "break" }), "the bar goes on; its number is beside it") : null),
-      make("table", { class: `cards patterns${asDots ? "" : " named"}` }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, heads), make("th", { scope: "col" }, make("span", { class: "unseen" }, "bar")), make("th", { scope: "col", class: "num" }, "Observed"), make("th", { scope: "col", class: "num" }, "Expected"))),
+      !patterns.length ? null : make("table", { class: `cards patterns${asDots ? "" : " named"}` }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, heads), make("th", { scope: "col" }, make("span", { class: "unseen" }, "bar")), make("th", { scope: "col", class: "num" }, "Observed"), make("th", { scope: "col", class: "num" }, "Expected"))),
         make("tbody", {}, patterns.map((pattern) => line(label(pattern), pattern.observed, pattern.expected)),
           make("tr", {}, make("td", { class: "wide", colspan: 2 }, make("span", { class: "small" }, `everything else: ${count(other.n_patterns)} more distinct patterns were observed`)),
             make("td", { class: "num" }, count(other.observed)), make("td", { class: "num" }, count(other.expected))))),
-      masked ? make("p", { class: "small" }, `Patterns of fewer than ${data.small} ${words.row[1]} are not listed, so that nobody can be recognised; they are counted under “everything else”.`) : null,
-      draws ? make("p", { class: "small" }, `The model is too large for exact sums; the expected numbers are estimated from ${count(draws)} simulated ${words.row[1]}.`) : null);
+      masked && patterns.length ? make("p", { class: "small" }, `Patterns of fewer than ${data.small} ${words.row[1]} are not listed, so that nobody can be recognised; they are counted under “everything else”.`) : null,
+      draws && patterns.length ? make("p", { class: "small" }, `The model is too large for exact sums; the expected numbers are estimated from ${count(draws)} simulated ${words.row[1]}.`) : null);
   }
 
   // ---- fit, noise -----------------------------------------------------------------------------------------------------

@@ -125,7 +125,7 @@
     return button;
   }
   function fitSection(fits, tell) {
-    const lines = fits.map((entry) => make("tr", {}, make("td", {}, link(`/fit/${entry.id}`, named(entry.title))), make("td", {}, `${many(entry.n_sources, words.source)} behind ${many(entry.n_sensors, words.sensor)}`), make("td", {}, verdictMark(entry.verdict, entry.interrupted)), make("td", { class: "small" }, when(entry.time)), make("td", {}, forget("fits", entry, entry.title, tell))));
+    const lines = fits.map((entry) => make("tr", {}, make("td", {}, link(`/fit/${entry.id}`, named(entry.title))), make("td", {}, `${many(entry.n_sources, entry.words.source ?? words.source)} behind ${many(entry.n_sensors, entry.words.sensor ?? words.sensor)}`), make("td", {}, verdictMark(entry.verdict, entry.interrupted)), make("td", { class: "small" }, when(entry.time)), make("td", {}, forget("fits", entry, entry.title, tell))));
     section("fits", "Fits", fits.length ? "" : "None yet. Every fit is kept, and listed here.", fits.length ? things(["Fit", "Found", "Verdict", "When", ""], lines) : null);
   }
   function tableSection(tables, tell) {
@@ -244,8 +244,15 @@
   const wishes = { known: [], forbidden: [] }; // what the next fit is told: known sources and forbidden sets, by names
   let entry = null, tell = () => null, wishHome, cells;
   const rawName = (i) => entry.sensors[i]; // as the table has it; the page shows names that can be shown
+  function onThisPage([step, command]) { // what can be done here needs no command
+    const several = words.source[1], rows = words.row[1];
+    if (command.startsWith("bica name")) return [`Look through the ${several} below, and open those you recognise to name them.`, ""];
+    if (command.startsWith("bica decode")) return [`See which ${several} were behind each of the ${rows}: the first are listed below, and “Activity” has all.`, ""];
+    return [step, command];
+  }
   async function fitPage() {
     cells = sensors.map(() => 0);
+    data.verdict.next = data.verdict.next.map(onThisPage);
     window.bica.start({ detail: editor, row: explainRow, after: { verdict: actions, sources: learnAgain, network: explainSection, rows: compareSection } });
     try { entry = await ask(`/api/fits/${identity}`); } catch (error) { tell(error); return; }
     document.title = `${entry.title} – bica`;
@@ -271,12 +278,17 @@
       event.preventDefault();
       trying(tell, () => send(`/api/fits/${identity}/names`, { [j]: input.value })).then((told) => { if (told) { entry.names[j] = input.value.trim() || null; window.bica.rename(told.names); say(`Named ${told.names[j]}`); } });
     };
-    const merge = make("select", { "aria-label": `Merge ${sources[j].name} with`, onchange: (event) => { const k = Number(event.target.value); if (event.target.value !== "") wish("known", { sensors: [...new Set([...sources[j].on, ...sources[k].on])].map(rawName), name: null }, `one ${words.source[0]} in place of ${sources[j].name} and ${sources[k].name}`, [j, k]); event.target.value = ""; } },
+    const merge = make("select", { "aria-label": `Merge ${sources[j].name} with`, onchange: (event) => { const k = Number(event.target.value); if (event.target.value !== "") wish("known", { sensors: [...new Set([...sources[j].on, ...sources[k].on])].map(rawName), name: null }, `${sources[j].name} and ${sources[k].name} are one ${words.source[0]}`, [j, k]); event.target.value = ""; } },
       make("option", { value: "" }, "merge with …"), sources.map((source, k) => (k === j ? null : make("option", { value: k }, source.name))));
     const without = make("select", { "aria-label": `Forbid an edge of ${sources[j].name}`, onchange: (event) => { if (event.target.value !== "") forbid(j, Number(event.target.value)); event.target.value = ""; } },
       make("option", { value: "" }, "never reaches …"), sources[j].on.map((i) => make("option", { value: i }, sensors[i])));
     return make("div", {}, make("form", { class: "edit", onsubmit: save }, field("Name", input), make("button", { type: "submit" }, "Save the name")),
-      make("div", { class: "edit" }, make("span", { class: "small" }, "In the next fit:"), make("button", { type: "button", onclick: () => wish("known", { sensors: sources[j].on.map(rawName), name: entry.names[j] }, `${sources[j].name} is known`, [j]) }, "Keep as known"), merge, without));
+      make("div", { class: "edit" }, make("span", { class: "small" }, "In the next fit:"), make("button", { type: "button", onclick: () => wish("known", { sensors: sources[j].on.map(rawName), name: entry.names[j] }, `${sources[j].name} is known`, [j]) }, "Keep as known"), merge, without),
+      make("p", { class: "small noted", "data-about": j }, wished(j)));
+  }
+  function wished(j) { // what the next fit is told about a source, beside where it was said
+    const all = wishes.known.filter((each) => each.about.includes(j));
+    return all.length ? [named(`${big(all.map((each) => each.text).join("; "))}: `), make("a", { href: "#again" }, "learn again with that")] : [];
   }
   function forbid(j, i) {
     const left = sources[j].on.filter((other) => other !== i).map(rawName);
@@ -293,6 +305,7 @@
   function writeWishes() {
     const all = [...wishes.known, ...wishes.forbidden];
     wishHome.replaceChildren(...all.map((each) => make("li", {}, make("span", {}, named(big(each.text))), make("button", { type: "button", class: "quiet", "aria-label": `Take back: ${each.text}`, onclick: () => { for (const key of ["known", "forbidden"]) wishes[key] = wishes[key].filter((other) => other !== each); writeWishes(); } }, "Take back"))));
+    document.querySelectorAll(".noted").forEach((home) => home.replaceChildren(...wished(Number(home.dataset.about))));
     place("again-note").textContent = all.length ? "" : `Open a ${words.source[0]} in the list above to keep it as known, to merge it with another, or to forbid an edge.`;
   }
   function learnAgain() {
@@ -303,7 +316,7 @@
       scrollTo({ top: 0 });
       begin({ kind: "fit", table: entry.table, reading: entry.reading, names_from: identity, settings: { ...before, known: [...(before.known ?? []), ...known], forbidden: [...(before.forbidden ?? []), ...forbidden] } }, tell, (job) => opened(job, tell));
     } }, "Learn again");
-    section("again", "Learn again", `Tell what you know, and let the rest be found anew. Names are kept where a ${words.source[0]} stays nearly the same, and this fit stays as it is.`, make("p", { class: "small", id: "again-note" }), wishHome, again);
+    section("again", "Learn again", `Tell what you know, and let the rest be found anew. Where the ${words.row[1]} show the parts of a merged ${words.source[0]} apart all the same, these are found beside it. Names are kept where a ${words.source[0]} stays nearly the same, and this fit stays as it is.`, make("p", { class: "small", id: "again-note" }), wishHome, again);
     writeWishes();
   }
 
@@ -380,7 +393,7 @@
   function compareSection() {
     const choice = make("select", { id: "compare-with", onchange: () => (choice.value ? trying(tell, () => ask(`/api/compare?a=${identity}&b=${choice.value}`)).then(writeComparison) : home.replaceChildren()) }, make("option", { value: "" }, "choose a fit"));
     const home = make("div", { id: "comparison" });
-    section("compare", "Compare", "This fit beside another one of the same sensors.", make("div", { class: "tools" }, make("label", {}, "Compare with", choice)), home);
+    section("compare", "Compare", `This fit beside another one of the same ${words.sensor[1]}.`, make("div", { class: "tools" }, make("label", {}, "Compare with", choice)), home);
     ask("/api/state").then(({ fits }) => choice.append(...fits.filter((other) => other.id !== identity && other.n_sensors === sensors.length).map((other) => make("option", { value: other.id }, `${other.title}, ${when(other.time)}, ${many(other.n_sources, words.source)}`)))).catch(() => null);
     function writeComparison(told) {
       if (!told) return;
@@ -392,7 +405,7 @@
         make("p", {}, `${count(told.n_equal)} of ${many(left.n_sources, words.source)} here have exactly the same ${words.sensor[1]} in the other fit, which has ${count(right.n_sources)}.`
           + (left.log_likelihood !== null && right.log_likelihood !== null ? ` Log-likelihood here ${left.log_likelihood}, there ${right.log_likelihood}.` : "")),
         make("div", { class: "scroll" }, make("table", { class: "swap" }, make("thead", {}, make("tr", {}, ["This fit", "The other", "Difference"].map((title) => make("th", { scope: "col" }, title)))), make("tbody", {}, lines.slice(0, 200).map((pair) => make("tr", {}, make("td", {}, cell(pair.left)), make("td", {}, cell(pair.right)), make("td", { class: "small" }, what(pair))))))),
-        link(`/fit/${right.id}`, "Open the other fit", { class: "button" }));
+        make("div", { class: "actions" }, link(`/fit/${right.id}`, "Open the other fit", { class: "button" })));
       say(`${told.n_equal} ${words.source[1]} are the same`);
     }
   }
