@@ -6,7 +6,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from types import FrameType
@@ -21,7 +21,7 @@ from bica.errors import LimitError, SettingError
 from bica.model.files import LEVEL
 from bica.model.fit import Fit, Method
 from bica.model.or_mixture import OrMixture
-from bica.progress import checked_n_jobs, go_on, is_time_up, listening, spread, time_limited, tracked
+from bica.progress import TimeUp, checked_n_jobs, is_time_up, listening, report, spread, time_limited
 
 
 def resampled(data: PatternCounts, rng: np.random.Generator) -> PatternCounts:
@@ -51,22 +51,28 @@ def fits_to_resamples(
     fits: list[Fit] = []
     with interrupts_noted() as interrupted, time_limited(getattr(method, "time_limit", None)):
         try:
-            for fit in tracked(spread(learn, rng.spawn(n_resamples), n_jobs), "resamples", n_resamples):
+            for done, fit in enumerate(spread(learn, rng.spawn(n_resamples), n_jobs), start=1):
                 if interrupted():  # the method caught Ctrl-C and returned what it had
                     raise KeyboardInterrupt
-                go_on()
-                fits.append(fit)
+                if fit is not None:
+                    fits.append(fit)
+                with suppress(TimeUp):  # threads may be ahead, and what they did in time counts
+                    report("resamples", done, n_resamples)
         except KeyboardInterrupt:
-            if not fits and is_time_up():
-                raise LimitError("not one resample was learned within the time limit; allow more time") from None
             if not fits:
                 raise
+    if not fits:
+        raise LimitError("not one resample was learned within the time limit; allow more time")
     return fits
 
 
-def _fit_to_resample(method: Method, data: PatternCounts, stream: np.random.Generator) -> Fit:
+def _fit_to_resample(method: Method, data: PatternCounts, stream: np.random.Generator) -> Fit | None:
+    """A fit to rows drawn again; None if the time limit is over before it is done."""
+    if is_time_up():
+        return None
     with listening(lambda *_: None):  # progress is reported by resamples, not by the steps inside each
-        return method.fit(resampled(data, stream), stream)
+        fit = method.fit(resampled(data, stream), stream)
+    return None if is_time_up() else fit
 
 
 @contextmanager
