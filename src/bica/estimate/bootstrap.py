@@ -51,19 +51,24 @@ def fits_to_resamples(
     fits: list[Fit] = []
     with interrupts_noted() as interrupted, time_limited(getattr(method, "time_limit", None)):
         try:
+            _report(0, n_resamples)
             for done, fit in enumerate(spread(learn, rng.spawn(n_resamples), n_jobs), start=1):
                 if interrupted():  # the method caught Ctrl-C and returned what it had
                     raise KeyboardInterrupt
                 if fit is not None:
                     fits.append(fit)
-                with suppress(TimeUp):  # threads may be ahead, and what they did in time counts
-                    report("resamples", done, n_resamples)
+                _report(done, n_resamples)
         except KeyboardInterrupt:
             if not fits:
                 raise
     if not fits:
         raise LimitError("not one resample was learned within the time limit; allow more time")
     return fits
+
+
+def _report(done: int, n_resamples: int) -> None:
+    with suppress(TimeUp):  # threads may be ahead, and what they did in time counts
+        report("resamples", done, n_resamples)
 
 
 def _fit_to_resample(method: Method, data: PatternCounts, stream: np.random.Generator) -> Fit | None:
