@@ -15,13 +15,15 @@ import pytest
 
 from bica import BICA, FindBICA, Likelihood, PatternCounts
 from bica.compare import Setting, run_plan, tasks
-from bica.errors import SettingError
+from bica.errors import LimitError, SettingError
 from bica.estimate.bootstrap import bootstrap
 from bica.progress import (
     MAKES_NAMED_TUPLES,
     ctrl_c_beside_loops,
     in_threads,
     listening,
+    memory_left,
+    memory_limited,
     n_threads,
     spread,
     tracked,
@@ -235,3 +237,42 @@ class TestCtrlC:
         finally:
             signal.signal(signal.SIGINT, before)
         assert pressed == [1]
+
+
+def test_what_takes_more_memory_than_allowed_ends_with_a_sentence():
+    with memory_limited(1e6), pytest.raises(LimitError, match="1 MB"):
+        PatternCounts.of([[0, 1], [1, 1]])
+    with memory_limited(1e12):
+        assert 1e11 < memory_left() < 1e12
+        assert PatternCounts.of([[0, 1], [1, 1]]).n_samples == 2
+    assert memory_left() == float("inf")
+
+
+def test_learning_that_would_not_fit_is_not_begun():
+    rows = np.random.default_rng(0).random((50, 16)) < 0.3
+    with memory_limited(1e12):
+        used = 1e12 - memory_left()
+    with memory_limited(used + 300e6):
+        BICA().fit(rows[:, :4])
+    wide = np.random.default_rng(0).random((50, 3000)) < 0.3  # 432 MB of pairs
+    with memory_limited(used + 300e6), pytest.raises(LimitError, match="MB are left"):
+        BICA().fit(wide)
+
+
+@pytest.mark.slow
+def test_a_large_table_is_learned_within_its_memory(tmp_path):
+    pq, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    hidden = rng.random((300_000, 60)) < 0.03
+    table = {f"s{i:03d}": hidden[:, i % 60] ^ (rng.random(300_000) < 0.01) for i in range(120)}
+    pq.write_table(pa.table(table), tmp_path / "table.parquet")
+    code = (
+        "import sys; from bica.cli.app import app; app(sys.argv[1:], standalone_mode=False); "
+        "print([line for line in open('/proc/self/status') if line.startswith('VmHWM')][0].split()[1])"
+    )
+    words = ["fit", str(tmp_path / "table.parquet"), "-o", str(tmp_path / "m.json"), "--memory", "450MB"]
+    done = run([executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    assert int(done.stdout.split()[-1]) * 1024 <= 450e6
+    refused = run([executable, "-m", "bica", *words, "--force", "--memory", "20MB"], capture_output=True, text=True)
+    assert refused.returncode == 4
+    assert "20 MB" in refused.stderr

@@ -39,6 +39,7 @@ PYTHON_ONLY = {
 OF_COMMAND = {
     "fit": {
         "names_from": "fit_.with_names_of(earlier); fitting again keeps names anyway",
+        "memory": "bica.progress.memory_limited(2e9)",
         "sensors_are": "report(sensors_are=...)",
         "sources_are": "report(sources_are=...)",
         "rows_are": "report(rows_are=...)",

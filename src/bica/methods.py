@@ -104,6 +104,7 @@ DEFAULTS: dict[str, Any] = {  # of the settings that go to whatever method was c
     "edges": "auto",
     "n_sources": None,
     "time_limit": None,
+    "start": None,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from os import PathLike
 from typing import Any, Unpack, cast
 
@@ -19,7 +20,7 @@ from bica.data.tables import open_table
 from bica.diagnose.verdicts import Diagnosis
 from bica.errors import BicaWarning, DataError, SettingError
 from bica.model.fit import Fit, Method
-from bica.progress import ctrl_c_beside_loops, report
+from bica.progress import ctrl_c_beside_loops, memory_left, report
 
 Data = PatternCounts | TableSums | Rows  # counted rows, a large table by its sums, or rows in order
 NO_ORDER = Order()
@@ -71,6 +72,10 @@ def learn(x: Any, method: Method, rng: np.random.Generator, *, temporal: bool = 
     counts: PatternCounts | TableSums = data.counts() if isinstance(data, Rows) else data
     if not getattr(method, "learns_from_sums", False):
         counts = counts.counts()
+    if memory_left() < inf and getattr(method, "learns_from_sums", False):
+        from bica.estimate.forecast import check_memory  # only then
+
+        check_memory(counts)
     size = f"{len(counts.weights)} distinct" if isinstance(counts, PatternCounts) else f"{counts.n_samples:.0f}"
     report(f"learning from {size} rows", 0, None)
     if isinstance(data, Rows) and hasattr(method, "fit_in_order"):

@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from math import inf
 from numbers import Integral, Real
 from time import monotonic
 from types import FrameType
 from typing import TextIO, TypeVar
 
-from bica.errors import SettingError
+from bica.errors import LimitError, SettingError
 
 Item = TypeVar("Item")
 Listener = Callable[[str, int, int | None], None]  # what is being done, how many steps are done, of how many
@@ -129,9 +130,63 @@ def is_time_up() -> bool:
 
 
 def go_on() -> None:
-    """Raise ``TimeUp`` where a time limit is over; a loop whose steps are not worth a report calls this in each."""
+    """End the work where a limit is over; a loop whose steps are not worth a report calls this in each."""
     if is_time_up():
         raise TimeUp
+    if _most_bytes.get()[0] < inf:
+        _check_memory()
+
+
+_most_bytes: ContextVar[tuple[float, float]] = ContextVar("most_bytes", default=(inf, 0.0))  # and the peak before
+
+
+@contextmanager
+def memory_limited(n_bytes: float | None) -> Iterator[None]:
+    """Have what runs inside keep to so much memory of the whole process, or end at its next report.
+
+    A table then keeps less in memory and puts the rest on disk, and wide sources are learned from a smaller sample.
+    None is no limit. What a process takes is known on Linux and macOS.
+
+    >>> with memory_limited(1e6):
+    ...     report("reading", 0, None)
+    Traceback (most recent call last):
+    bica.errors.LimitError: this takes more memory than the 1 MB that were allowed; allow more, or take fewer columns
+    """
+    token = _most_bytes.set((inf, 0.0) if n_bytes is None else (n_bytes, _bytes_in_use("VmHWM")))
+    try:
+        yield
+    finally:
+        _most_bytes.reset(token)
+
+
+def memory_left() -> float:
+    """The bytes that the limit allows beyond what the process takes now; infinity without a limit."""
+    most, _ = _most_bytes.get()
+    return most if most == inf else max(0.0, most - _bytes_in_use("VmRSS"))
+
+
+def _check_memory() -> None:
+    most, before = _most_bytes.get()
+    highest = _bytes_in_use("VmHWM")
+    if _bytes_in_use("VmRSS") > most or highest > max(most, before):
+        allowed = f"{most / 1e6:.0f} MB"
+        raise LimitError(
+            f"this takes more memory than the {allowed} that were allowed; allow more, or take fewer columns"
+        )
+
+
+def _bytes_in_use(what: str) -> float:
+    """What this process takes now (VmRSS) or has taken at most (VmHWM), where the system tells; else 0."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+            return next((1024.0 * int(line.split()[1]) for line in file if line.startswith(what)), 0.0)
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0.0
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)  # in bytes on macOS
 
 
 def checked_time_limit(seconds: float | None) -> float | None:

@@ -198,6 +198,24 @@ def level_or_none(_: click.Context, __: click.Parameter, text: str | None) -> fl
     return text if text in (None, "none") else rate(text)
 
 
+UNITS = {"B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+
+
+def n_bytes(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
+    """Bytes from ``2GB`` or ``500 MB``."""
+    if text is None:
+        return None
+    number = text.rstrip("BKMGTbkmgt ")
+    unit = text[len(number) :].strip().upper()
+    try:
+        found = float(number) * UNITS[unit]
+    except (ValueError, KeyError):
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise click.BadParameter(f"{text!r} is no amount of memory; give one as in 500MB or 2GB.")
+    return found
+
+
 def known_columns(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> Known:
     """Sources from ``a,b`` or ``a,b=0.1``; an equals sign that no number follows is part of a name."""
     known: Known = []

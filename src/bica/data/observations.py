@@ -35,7 +35,7 @@ from bica.data.patterns import PatternCounts, check_total_weight
 from bica.data.readers.frames import LazyTable
 from bica.errors import DataError
 from bica.kernels.bits import n_words
-from bica.progress import tracked
+from bica.progress import memory_left, tracked
 
 
 class Observations(Protocol):
@@ -99,6 +99,8 @@ class Observations(Protocol):
 
 
 CELLS_IN_MEMORY = 1 << 27  # of rows that wide sources are learned from; a larger table is sampled
+BYTES_A_SAMPLED_CELL = 16  # what learning wide sources takes at most for each
+FEWEST_CELLS = 1 << 20  # of a sample, however little memory is left
 LEAST_SAMPLE, ONES_IN_A_SAMPLE = 100_000, 1000  # rows of a sample, and rows of it in which a sensor is on
 LARGE = 1 << 25  # cells: a table of more of them, and of more than 64 columns, is learned from its partitions
 CELLS_A_PASS = 1 << 22  # of histograms, per thread and beside the sum
@@ -317,7 +319,8 @@ class TableSums:
         """
         rarest = float(np.min(self.ones()[self.varying()], initial=self.n_samples)) / self.n_samples
         wanted = max(LEAST_SAMPLE, int(ONES_IN_A_SAMPLE / rarest))
-        n_rows = min(CELLS_IN_MEMORY // self.n_sensors, wanted)
+        n_cells = min(CELLS_IN_MEMORY, max(FEWEST_CELLS, memory_left() / BYTES_A_SAMPLED_CELL))
+        n_rows = min(int(n_cells) // self.n_sensors, wanted)
         return self.counts() if self.answers.n_rows.sum() <= n_rows else self.sample(n_rows, rng)
 
     def everywhere(self, statistic: Callable[..., Statistic], *given: Any) -> Statistic:

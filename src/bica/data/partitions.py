@@ -24,7 +24,7 @@ from bica.errors import OutputError
 from bica.kernels.bits import Words, all_observed, group_equal
 from bica.kernels.columns import add_common_bits, block_histogram, count_blocks
 from bica.output import begin_passing, end_passing
-from bica.progress import ALL_CORES, in_threads
+from bica.progress import ALL_CORES, in_threads, memory_left
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -376,19 +376,20 @@ def _uniform(numbers: NDArray[np.uint64], seed: int) -> Numbers:
 
 
 KEPT_BYTES = 1 << 26  # of partitions in memory; what is beyond lies on disk
+KEPT_SHARE = 0.25  # of the memory that is left, where it is limited
 
 
 class Shelf:
     """The partitions of one machine: the first in memory, the others in a file that goes away with this object."""
 
-    def __init__(self, sensors: tuple[str, ...], kept_bytes: int = KEPT_BYTES) -> None:
+    def __init__(self, sensors: tuple[str, ...], kept_bytes: float = KEPT_BYTES) -> None:
         self.sensors = sensors
-        self.room = kept_bytes
+        self.room = min(kept_bytes, KEPT_SHARE * memory_left())
         self.places: list[Partition | tuple[int, Partition]] = []  # in memory, or where in the file and its shape
         self.path: Path | None = None
 
     @classmethod
-    def of(cls, parts: Iterable[Partition], sensors: tuple[str, ...], kept_bytes: int = KEPT_BYTES) -> Shelf:
+    def of(cls, parts: Iterable[Partition], sensors: tuple[str, ...], kept_bytes: float = KEPT_BYTES) -> Shelf:
         """Put these partitions on a shelf."""
         shelf = cls(sensors, kept_bytes)
         for part in parts:

@@ -29,7 +29,7 @@ from bica.data.readers.arrays import (
     table_of_matrix,
     workbook_table,
 )
-from bica.data.readers.arrow import ArrowTable, dataset_table, feather_table
+from bica.data.readers.arrow import STORES, ArrowTable, dataset_table, feather_table, stored_table
 from bica.data.readers.engine import (
     COUNT_COLUMN,
     SUFFIXES,
@@ -367,7 +367,8 @@ def open_table(
     """Look at ``x`` just enough to know its columns; the rows are read later, chunk by chunk.
 
     ``x`` is an array, a list of rows, a sparse matrix, a data frame (also a lazy one), a DuckDB relation, a path or
-    ``"-"`` for standard input. A folder, or a pattern such as ``"week*.csv"``, is one table of all its files.
+    ``"-"`` for standard input. A folder, or a pattern such as ``"week*.csv"``, is one table of all its files;
+    so is a prefix of Parquet files in an object store, such as ``"s3://bucket/week"``.
     ``sample_weight`` holds one weight per row, or names the column of a frame, a relation or a file that does. ``drop``
     names columns to leave out, ``columns`` the only sensors; ``id`` and ``time`` name columns that go beside the
     answers. The row index that pandas writes and columns of times are no sensors anyway, and a warning says so. A table
@@ -381,6 +382,8 @@ def open_table(
         if not (sensors is None and sample_weight is None and binarize is None and not reading):
             raise DataError("this table is open already: names, weights and thresholds come before that")
         return x
+    if isinstance(x, str) and x.startswith(STORES):
+        return stored_table(x, options)
     if isinstance(x, str | os.PathLike):
         return open_standard_input(options) if str(x) == "-" else open_path(Path(x), options)
     if _is_relation(x):

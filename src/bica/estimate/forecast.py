@@ -8,7 +8,7 @@ from time import process_time
 
 import numpy as np
 
-from bica.data.observations import TableSums
+from bica.data.observations import Observations, TableSums
 from bica.data.partitions import KEPT_BYTES
 from bica.data.patterns import PatternCounts
 from bica.diagnose.table import TableCheck
@@ -16,7 +16,7 @@ from bica.errors import LimitError
 from bica.estimate.likelihood import AT_ONCE, Likelihood
 from bica.estimate.settings import WORD
 from bica.kernels.compiled import n_compiled
-from bica.progress import time_limited
+from bica.progress import memory_left, time_limited
 
 BYTES_A_CELL = 48  # of the lattice: six tables of floats are alive at once
 BYTES_A_PAIR = 48  # six squares of floats
@@ -50,13 +50,8 @@ def forecast(data: PatternCounts | TableSums, table: TableCheck) -> Forecast:
     >>> forecast(counts, TableCheck.of(counts)).sentence
     'method likelihood, all sensors at once: less than 3 seconds'
     """
-    at_once, size = table.n_varying <= AT_ONCE, table.n_varying
-    megabytes = BYTES_A_CELL * 2**size / 1e6 if at_once else 0.0
-    if not at_once:
-        rows = BYTES_A_ROW * table.most_distinct * size
-        if isinstance(data, TableSums):
-            rows = min(KEPT_BYTES, table.n_samples * size / 8) + BYTES_OF_A_PASS
-        megabytes = (BYTES_A_PAIR * size**2 + rows) / 1e6
+    at_once = table.n_varying <= AT_ONCE
+    megabytes = bytes_needed(data, table.n_varying, table.most_distinct) / 1e6
     try:
         seconds, ended = _tried(data)
     except LimitError as error:
@@ -67,6 +62,31 @@ def forecast(data: PatternCounts | TableSums, table: TableCheck) -> Forecast:
     memory = f" and {megabytes:.0f} MB" if megabytes >= 1 else ""
     way = "all sensors at once" if at_once else "from blocks of sensors"
     return Forecast("likelihood", seconds, megabytes, f"method likelihood, {way}: {how}{memory}")
+
+
+def bytes_needed(data: Observations, n_varying: int, n_distinct: float) -> float:
+    """What learning takes beside what is in memory already."""
+    if n_varying <= AT_ONCE:
+        return BYTES_A_CELL * 2.0**n_varying
+    rows = BYTES_A_ROW * n_distinct * n_varying
+    if isinstance(data, TableSums):
+        rows = min(KEPT_BYTES, data.n_samples * n_varying / 8) + BYTES_OF_A_PASS
+    return BYTES_A_PAIR * n_varying**2 + rows
+
+
+def check_memory(data: Observations) -> None:
+    """Refuse to begin what takes more memory than is left.
+
+    >>> from bica.progress import memory_limited
+    >>> with memory_limited(1e9):
+    ...     check_memory(PatternCounts.of([[0, 1], [1, 1]]))
+    """
+    needed, left = bytes_needed(data, data.varying().size, data.n_distinct or 0), memory_left()
+    if needed > left:
+        raise LimitError(
+            f"learning from these {data.n_sensors} sensors takes about {needed / 1e6:.0f} MB, but of what was allowed "
+            f"{left / 1e6:.0f} MB are left; allow more, or take fewer columns"
+        )
 
 
 def _tried(data: PatternCounts | TableSums) -> tuple[float, bool]:

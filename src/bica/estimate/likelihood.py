@@ -46,7 +46,7 @@ from bica.estimate.search import (
     look_closer,
     single,
 )
-from bica.estimate.settings import WORD, Settings, Varying
+from bica.estimate.settings import WORD, Settings, Varying, as_sets, columns_of, flip_rate_of
 from bica.estimate.temporal.learn import IN_TIME, check_in_time, revised_in_time
 from bica.estimate.whole import FIRST_PROBABILITY, FLIPS, IN_DOUBT, Rival, Route, WholeTask
 from bica.kernels.bits import all_observed
@@ -239,6 +239,24 @@ def nothing_found(table: Varying, noise: Noise | str) -> Fit:
 LOSSY_CELLS = 2**20  # the same for lossy edges, where each is read once per edge and step
 
 
+def earlier_start(task: WholeTask) -> Start | None:
+    """The known sources and those of an earlier model, to search from; None where there are none."""
+    table, model = task.table, task.settings.start
+    rates = columns_of(model, table.data.sensors)
+    sets, rate = as_sets(rates), np.array(list(rates.values()))
+    fresh = ~np.isin(sets, table.known_sets) & ~(table.forbidden_sets & ~sets[:, None] == 0).any(axis=1)
+    if model is None or not fresh.any():
+        return None
+    first = task.start()
+    return Start(
+        np.concatenate([first.sources, sets[fresh]]),
+        np.concatenate([first.rate, rate[fresh]]),
+        np.concatenate([first.free, np.ones(fresh.sum(), dtype=bool)]),
+        np.clip([flip_rate_of(model)], lowest_rate(table.data), HIGHEST),
+        first.n_known,
+    )
+
+
 LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together
 WORK_AT_ONCE = 2e11  # half a minute at most: crowded tables of 20 sensors were left half done with a twentieth of it
 CELLS_PER_STATE = 0.03  # of a lattice: with fewer hidden states of all rows than that, lists of them are quicker
@@ -255,6 +273,7 @@ def fit_on_lattice(
 ) -> Fit:
     """The fit of a search that starts from no source or as told; Ctrl-C keeps the best so far."""
     task = lattice_task(table, settings, well_begun=start is not None)
+    start = earlier_start(task) if start is None else start
     search = task.search(start)
     if isinstance(settings.noise, Noise):
         return task.learned(search) if _is_clear(settings.noise) else _after_one_flip_rate(task, search)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Literal
 
@@ -140,6 +140,7 @@ class Settings:
     edges: Literal["auto", "sure", "lossy"] = "sure"  # whether a source always switches its sensors on; auto: compared
     n_jobs: int | None = None  # threads for tables of many sensors, counted as scikit-learn does
     time_limit: float | None = None  # seconds after which the best model so far is the answer, marked as such
+    start: OrMixture | None = field(default=None, compare=False, repr=False)  # an earlier model, to search from
 
     def __post_init__(self) -> None:
         if self.min_probability is not None and not 0 <= self.min_probability < 1:
@@ -178,6 +179,31 @@ class Settings:
                 "leave these out, and the noise, or ask for sure edges"
             )
         return "sure"
+
+
+def columns_of(model: OrMixture | None, sensors: Sequence[str]) -> dict[tuple[int, ...], float]:
+    """The rates of the sources of an earlier model, cut down to these sensors; those that become equal add up.
+
+    Nothing where its edges are lossy: such sources are learned in another way, and anew.
+
+    >>> columns_of(OrMixture([[1, 1], [0, 1]], [0.2, 0.5], sensors=["door", "window"]), ["window"])
+    {(0,): 0.6931471805599453}
+    """
+    if model is None or model.has_lossy_edges:
+        return {}
+    place = {name: number for number, name in enumerate(sensors)}
+    rates: dict[tuple[int, ...], float] = {}
+    for reached, probability in zip(model.mixing.T, model.probability.tolist(), strict=True):
+        names = (model.sensors[i] for i in np.flatnonzero(reached).tolist())
+        column = tuple(sorted(place[name] for name in names if name in place))
+        if column and 0 < probability < 1:
+            rates[column] = rates.get(column, 0.0) - float(np.log1p(-probability))
+    return rates
+
+
+def flip_rate_of(model: OrMixture) -> float:
+    """One flip rate in place of the noise of an earlier model."""
+    return float(np.mean(model.noise.rates(model.n_sensors)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

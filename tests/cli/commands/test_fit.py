@@ -265,3 +265,16 @@ def test_a_time_limit_gives_the_best_so_far(run, table, tmp_path):
     refused = run("fit", table, "--time-limit", "0")
     assert refused.exit_code == 2
     assert "--time-limit" in refused.stderr
+
+
+def test_the_command_starts_from_a_model_file(run, tmp_path):
+    model = OrMixture([[1, 0], [1, 0], [0, 1], [0, 1]], [0.2, 0.3], sensors=["a", "b", "c", "d"], names=["pump", None])
+    model.save(tmp_path / "old.json")
+    rows = model.sample(2000, np.random.default_rng(0)).astype(int)
+    np.savetxt(tmp_path / "t.csv", rows, fmt="%d", delimiter=",", header="a,b,c,d", comments="")
+    done = run("fit", tmp_path / "t.csv", "-o", tmp_path / "new.json", "--start", tmp_path / "old.json")
+    assert done.exit_code == 0
+    assert "pump" in Fit.load(tmp_path / "new.json").model.names
+    refused = run("fit", tmp_path / "t.csv", "--method", "findbica", "--start", tmp_path / "old.json")
+    assert refused.exit_code != 0
+    assert "--start" in refused.stderr

@@ -14,6 +14,7 @@ from bica.cli.options import (
     json_option,
     known_columns,
     level_or_none,
+    n_bytes,
     note,
     output_option,
     seed_option,
@@ -41,6 +42,7 @@ SPELLED = {  # options whose names differ from Python's settings
     "edges": "--edges",
     "n_jobs": "--jobs",
     "time_limit": "--time-limit",
+    "start": "--start",
 }
 
 
@@ -149,12 +151,24 @@ def method_names(_: click.Context, __: click.Parameter, incomplete: str) -> list
 @click.option(
     "--names-from", metavar="MODEL", help="Keep the names in MODEL.  [default: those in FILE, where it is replaced]"
 )
+@click.option(
+    "--start",
+    "warm_start",
+    metavar="MODEL",
+    help="Begin with the sources of MODEL, and keep their names: where little has changed, that is quicker.",
+)
 @words_options
 @click.option(
     "--time-limit",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
     help="End with the best model so far after so long, marked as unfinished.  [default: none]",
+)
+@click.option(
+    "--memory",
+    callback=n_bytes,
+    metavar="SIZE",
+    help="Keep to so much memory, as in 2GB: put more on disk, or end before it takes more.  [default: no limit]",
 )
 @click.option("--jobs", "n_jobs", type=click.IntRange(min=1), metavar="N", help="Threads to use.  [default: all cores]")
 @seed_option
@@ -169,9 +183,11 @@ def fit(
     temporal: bool,
     n_resamples: int | None,
     names_from: str | None,
+    warm_start: str | None,
     sensors_are: str | None,
     sources_are: str | None,
     rows_are: str | None,
+    memory: float | None,
     n_jobs: int | None,
     seed: int,
     force: bool,
@@ -196,16 +212,19 @@ def fit(
     from bica.cli.screens.model import give_model
     from bica.data.engines import frame_of_files
     from bica.methods import method_named
+    from bica.model.fit import Fit
     from bica.pipeline import learn
-    from bica.progress import ALL_CORES
+    from bica.progress import ALL_CORES, memory_limited
 
+    if warm_start is not None:
+        given["start"] = Fit.load(warm_start).model
     learner = method_named(method, spelled=SPELLED.__getitem__, n_jobs=n_jobs or ALL_CORES, **given)
-    with waiting("learning the sources", on_ctrl_c="stopping, keeping the best so far"):
+    with waiting("learning the sources", on_ctrl_c="stopping, keeping the best so far"), memory_limited(memory):
         rows = table if engine is None else frame_of_files(table, engine)
         learned = learn(rows, learner, np.random.default_rng(seed), temporal=temporal, **reading)
         if n_resamples is not None and "interrupted" not in learned.fit.diagnostics:
             learned = _resampled(learned, learner, n_resamples, np.random.default_rng(seed), n_jobs or ALL_CORES)
-    named = _named(learned.fit, output, names_from)
+    named = _named(learned.fit, output, names_from or warm_start)
     named = replace(named, diagnostics={**named.diagnostics, "settings": _typed(click.get_current_context())})
     words = {"sensors": sensors_are, "sources": sources_are, "rows": rows_are}
     if any(word is not None for word in words.values()):
@@ -226,9 +245,11 @@ NOT_SETTINGS = {
     "output",
     "method",
     "names_from",
+    "warm_start",
     "sensors_are",
     "sources_are",
     "rows_are",
+    "memory",
     "n_jobs",
     "force",
 }

@@ -1,6 +1,7 @@
 """Arrow's columns as column bits: Booleans are bit sets already, and no cell becomes a Python object.
 
-Batches come from Parquet, Feather and datasets of files where PyArrow is installed, and from the workers of a cluster.
+Batches come from Parquet, Feather, object stores and datasets of files where PyArrow is installed, and from the workers
+of a cluster.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import narwhals as nw
 import numpy as np
@@ -201,7 +203,10 @@ def dataset_table(dataset: Any, options: Options, what: str = "a dataset") -> Ar
     size = rows_a_batch(len(columns.sensors))
 
     def batches() -> Iterator[Any]:
-        return iter(dataset.to_batches(columns=names, batch_size=size, use_threads=False))
+        try:
+            yield from dataset.to_batches(columns=names, batch_size=size, use_threads=False)
+        except OSError as error:
+            raise DataError(f"{what} cannot be read to its end: {str(error).splitlines()[0]}") from None
 
     return ArrowTable(batches, columns, dataset.count_rows)
 
@@ -217,3 +222,23 @@ def feather_table(path: Path, options: Options) -> ArrowTable:
         return dataset_table(pads.dataset(path, format="feather"), options, "a file")
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path} is not a whole Arrow file: {str(error).splitlines()[0]}") from None
+
+
+STORES = ("s3://", "gs://", "gcs://", "abfs://", "abfss://", "hdfs://")  # that PyArrow knows
+
+
+def stored_table(address: str, options: Options) -> ArrowTable:
+    """Parquet files in an object store: one, or all below a prefix; PyArrow finds out how to reach it and as whom."""
+    parts = urlsplit(address)
+    shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"  # a key may stand before it
+    try:
+        import pyarrow as pa
+        import pyarrow.dataset as pads
+        from pyarrow.fs import FileSystem
+    except ImportError:
+        raise DataError(f"{shown} is in an object store, which needs PyArrow; install it, or copy the files") from None
+    try:
+        system, path = FileSystem.from_uri(address)
+        return dataset_table(pads.dataset(path, filesystem=system, format="parquet"), options, "an object store")
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{shown} cannot be read: {str(error).splitlines()[0]}") from None

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
@@ -24,11 +25,13 @@ from numpy.typing import NDArray
 from bica.data.columns import GROUPED_SENSORS, Chunk, Columns, checked_weights, chunk_of_values, rows_a_chunk
 from bica.errors import DataError, RowError
 from bica.output import end_passing, interruption, passing_path
+from bica.progress import memory_left
 
 if TYPE_CHECKING:
     import duckdb
 
 Row = tuple[Any, ...]
+LEAST_MEMORY = 1 << 26  # bytes without which the engine can hardly read a file
 QUIET = "SET enable_progress_bar = false"  # which would go to standard output in an interactive session
 COUNTS_MARK = "bica_counts"  # what a Parquet file of counts says about itself, and its column of counts
 COUNT_COLUMN = "rows counted"
@@ -44,6 +47,8 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     engine = _shared.cursor()
     try:
         engine.execute(QUIET)
+        if (left := memory_left()) < inf:
+            engine.execute(f"SET memory_limit = '{max(LEAST_MEMORY, int(left / 2))}B'")  # beyond, it works on disk
         yield engine
     finally:
         engine.close()

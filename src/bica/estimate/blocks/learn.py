@@ -17,13 +17,13 @@ from bica.diagnose.verdicts import DOUBT
 from bica.errors import LimitError, SettingError
 from bica.estimate.blocks.learner import BlockLearner, Column, Estimate, Links, Plan, Pool
 from bica.estimate.blocks.rounds import FlipRate, Round, first_flip_rate, learn_blocks, looked_through
-from bica.estimate.lattice import LATTICE_SENSORS, lowest_rate
+from bica.estimate.lattice import HIGHEST, LATTICE_SENSORS, lowest_rate
 from bica.estimate.rows.passes import over_all_rows
 from bica.estimate.rows.pool import RowPool, RowTable, as_lists
 from bica.estimate.rows.rounds import RowFit, RowSettings, row_rounds
 from bica.estimate.score import cost_by_size
 from bica.estimate.search import Start
-from bica.estimate.settings import WORD, Settings, Varying, as_sets
+from bica.estimate.settings import WORD, Settings, Varying, as_sets, columns_of, flip_rate_of
 from bica.estimate.whole import PER_SENSOR, TWO_RATES
 from bica.model.files import probability_interval
 from bica.model.fit import Fit
@@ -155,11 +155,17 @@ class WideTask:
         return n_threads(self.settings.n_jobs)
 
     def _start(self, flip_rate: float | None) -> Round:
-        """No source yet, and the noise: as it is known, else this flip rate, else what a few blocks suggest."""
-        lowest = lowest_rate(self.table.data)
+        """No source yet, and the noise: as it is known, else this flip rate, else what a few blocks suggest.
+
+        Where there is an earlier model, its sources, and its noise if that is not known.
+        """
+        lowest, pool = lowest_rate(self.table.data), self._earlier()
         if isinstance(self.settings.noise, Noise):
             self.settings.noise.rates(self.table.whole.n_sensors)  # an error unless there is one value per sensor
-            return Round(Pool({}), self.settings.noise.of_sensors(self.table.places).at_least(lowest), None)
+            return Round(pool, self.settings.noise.of_sensors(self.table.places).at_least(lowest), None)
+        if pool.sources and self.settings.start is not None:
+            rate = min(HIGHEST, max(lowest, flip_rate_of(self.settings.start)))
+            return Round(pool, Noise.flips(rate), FlipRate(rate, np.inf, lowest))
         if flip_rate is not None:
             return Round(Pool({}), Noise.flips(flip_rate), FlipRate(flip_rate, np.inf, lowest))
         try:
@@ -167,6 +173,16 @@ class WideTask:
         except KeyboardInterrupt:
             return Round(Pool({}), Noise.flips(lowest), FlipRate(lowest, np.inf, lowest), interrupted=True)
         return Round(Pool({}), Noise.flips(guess), FlipRate(guess, np.inf, lowest))
+
+    def _earlier(self) -> Pool:
+        """The sources of an earlier model that may still be there: all pairs of their sensors are linked."""
+        near, found = self.learner.near, {}
+        for column, rate in columns_of(self.settings.start, self.table.data.sensors).items():
+            together = set(column)
+            forbidden = any(names <= together for names in self.learner.forbidden)
+            if not forbidden and all(together <= near[sensor] | {sensor} for sensor in column):
+                found[column] = Estimate(rate, np.inf)
+        return Pool(dict(sorted(found.items())))
 
     def start_at_once(self, learned: Round) -> Start:
         """The known sources, then what was found, as a start for a search over all sensors at once."""
