@@ -23,9 +23,9 @@ from bica.output import write_whole
 from bica.report.standings import by_problem, standings_markdown, standings_page
 
 METHODS = (
-    "likelihood auto", "likelihood", "findbica", "mac", "grecond", "grecond-plus", "message-passing tuned",
-    "ormachine tuned", "asso", "elbmf", "attractor", "buffet", "noca", "beta", "aspect", "quartets tuned", "xor",
-    "linear", "fastica",
+    "likelihood", "likelihood sure", "findbica", "mac", "grecond", "grecond-essential", "grecond-plus",
+    "message-passing tuned", "ormachine tuned", "asso", "elbmf", "attractor", "buffet", "noca", "beta", "aspect",
+    "quartets tuned", "xor", "linear", "fastica",
 )  # fmt: skip
 MOST_OF_LINEAR = 8  # sources; each doubles the work of linear sums
 N_TOLD = 10  # factors, on real tables without a truth

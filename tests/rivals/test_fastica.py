@@ -1,11 +1,16 @@
+import warnings
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.decomposition import FastICA as Reference
+from sklearn.exceptions import ConvergenceWarning
 
 from bica.data.patterns import PatternCounts
-from bica.errors import DataError
 from bica.metrics import hamming_distance
 from bica.model.or_mixture import OrMixture
-from bica.rivals.fastica import FastICA
+from bica.rivals.fastica import TOLERANCE, FastICA, WhiteRows
 
 
 def fit(rows, **settings):
@@ -34,6 +39,23 @@ def test_constant_rows_have_one_source_that_is_always_on():
     assert model.probability.tolist() == [1.0]
 
 
-def test_fractional_weights_are_refused():
-    with pytest.raises(DataError, match="whole numbers"):
-        fit([[1, 0], [0, 1]], n_sources=1, weights=[0.5, 1.0])
+@given(st.integers(0, 10**6))
+def test_from_one_start_it_is_the_fast_ica_of_all_rows(seed):
+    """scikit-learn's, which visits every row, ends at the same directions after as many steps."""
+    rng = np.random.default_rng(seed)
+    data = PatternCounts.of(rng.random((200, 5)) < rng.uniform(0.1, 0.5, 5))
+    table, begin = WhiteRows.of(data, 3), rng.normal(size=(3, 3))
+    rows = np.repeat(data.rows(), data.weights.astype(int), axis=0).astype(float)
+    unmixing, _ = table.unmixed(begin, max_iter=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        any_start = Reference(3, whiten="unit-variance", max_iter=1).fit(rows)
+        signs = np.sign((any_start.whitening_.T * table.back).sum(axis=0))  # the same axes, perhaps turned round
+        reference = Reference(3, whiten="unit-variance", max_iter=4, w_init=begin * signs, tol=TOLERANCE).fit(rows)
+    assert np.abs(table.back @ unmixing.T) == pytest.approx(np.abs(reference.mixing_), abs=1e-6)
+
+
+def test_weights_count_as_rows():
+    rows = np.random.default_rng(3).random((60, 4)) < 0.4
+    half = fit(rows, n_sources=3, weights=np.full(60, 0.5))
+    assert (half.model.mixing == fit(rows, n_sources=3).model.mixing).all()

@@ -55,8 +55,7 @@ class Contender:
 
 CONTENDERS = {
     **{name: Contender(name) for name in METHODS},
-    "likelihood": Contender("likelihood", {"edges": "sure"}),  # the model of the paper, as the other methods have it
-    "likelihood auto": Contender("likelihood"),  # lossy edges where the rows speak for them
+    "likelihood sure": Contender("likelihood", {"edges": "sure"}),  # the model of the paper, as the others have it
     "message-passing tuned": Contender("message-passing", {"prior": [0.3, 0.3]}),  # by benchmarks/tune_rivals.py
     "ormachine tuned": Contender("ormachine", {"prior": [0.1, 0.3]}),
     "quartets tuned": Contender("quartets", {"standard_errors": 3.0}),

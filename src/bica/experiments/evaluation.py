@@ -17,8 +17,8 @@ from bica.report.look import Grid, Values, band_of, cell_size, layers, marks_at,
 Record = dict[str, Any]
 FINDBICA = tuple(name for name, contender in CONTENDERS.items() if contender.method == "findbica")
 TRUTH = "truth"
-EVALUATED = (*FINDBICA, "likelihood", "mac", TRUTH)
-TITLES = {"likelihood": "Likelihood", "mac": "MAC", TRUTH: "exact model"}
+EVALUATED = (*FINDBICA, "likelihood sure", "mac", TRUTH)
+TITLES = {"likelihood": "Likelihood", "likelihood sure": "Likelihood", "mac": "MAC", TRUTH: "exact model"}
 BEST_FINDBICA = "FindBICA"
 QUICK_SAMPLES, QUICK_RUNS = (50, 100, 200), 1
 

@@ -191,7 +191,7 @@ def standings_chart(standings: Sequence[Standing]) -> alt.VConcatChart:
 
 
 PADDING = 6  # pixels beside the outermost dots
-AXIS_FORMAT = {"wrong_cells": "%", "cpu_seconds": "~g"}
+AXIS_FORMAT = {"held_out": "~f", "wrong_cells": "%", "cpu_seconds": "~g"}
 BOUNDED = ("f1", "similarity", "wrong_cells", "stability")  # shares: intervals end at 0 and 1
 
 

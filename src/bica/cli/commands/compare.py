@@ -203,10 +203,10 @@ def _table(members: Sequence[Standing]) -> Table:
     from bica.report.standings import COLUMNS, cells_of, verdicts_of
 
     measures = _measures(members)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))  # narrow: there are many columns
     for title in ("method", *(COLUMNS[name][0] for name in measures)):
         table.add_column(title, justify="left" if title == "method" else "right", no_wrap=True)
-    table.add_column("verdict")
+    table.add_column("verdict", min_width=len("verdict"))
     for member in members:
         table.add_row(member.contender, *cells_of(member, measures), verdicts_of(member))
     return table
