@@ -4,7 +4,7 @@
 
 Every run is one line of FOLDER/results.jsonl; a second call does only what is missing. Real tables are found through
 ``BICA_DATA``. At the end, and with ``--summary`` alone, it prints the tables of all that is there and writes them as
-FOLDER/great.html, with every record in FOLDER/great.parquet.
+FOLDER/great.html, with every record in FOLDER/great.parquet and the planted problems as a picture in FOLDER/great.png.
 """
 
 import argparse
@@ -18,9 +18,11 @@ import scipy.sparse
 from bica import OrMixture
 from bica.compare import OwnTable, Setting, SimulatedRows, matches, run_plan, standings, write_table
 from bica.compare.run import read_records
+from bica.compare.summary import paired_difference
 from bica.data.writers import csv_bytes
 from bica.output import write_whole
-from bica.report.standings import by_problem, standings_markdown, standings_page
+from bica.report.pictures import save_picture
+from bica.report.standings import ENOUGH_RUNS, by_problem, standings_markdown, standings_page
 
 METHODS = (
     "likelihood", "likelihood sure", "findbica", "mac", "grecond", "grecond-essential", "grecond-plus",
@@ -61,10 +63,14 @@ def planted():
     return [SimulatedRows(setting=Setting(network=n, n_samples=t, flip_rate=e)) for n, t, e in networks]
 
 
-def real(folder):
+def real(folder, beginnings):
     """The real tables, with the names of their files and truths as models beside the results."""
     data = Path(os.environ.get("BICA_DATA", "../shared/data"))
-    return [own_table(name, data / table, truth and data / truth, folder) for name, (table, truth) in REAL.items()]
+    return [
+        own_table(name, data / table, truth and data / truth, folder)
+        for name, (table, truth) in REAL.items()
+        if name.startswith(beginnings)
+    ]
 
 
 def own_table(name, table, truth, folder):
@@ -100,51 +106,115 @@ def true_model(path, sensors, rows):
 
 
 def plan(folder, runs, time_limit, only, beginnings):
-    problems = [] if only == "real" else planted()
-    problems += [] if only == "planted" else real(folder)
-    if beginnings:
-        problems = [problem for problem in problems if problem.title.startswith(tuple(beginnings))]
+    beginnings = tuple(beginnings or ("",))
+    problems = [] if only == "real" else [problem for problem in planted() if problem.title.startswith(beginnings)]
+    problems += [] if only == "planted" else real(folder, beginnings)
     jobs = matches([m for m in METHODS if m != "linear"], problems, range(runs), time_limit)
     few = [p for p in problems if (p.draw(0).n_sources or 99) <= MOST_OF_LINEAR]
     return jobs + matches(["linear"], few, range(runs), time_limit)
 
 
+def in_order(records):
+    """By problem and method as above, whatever was run first; other records come last."""
+    titles = [problem.title for problem in planted()] + [f"{name}.csv" for name in REAL]
+    places = {title: place for place, title in enumerate(titles)}
+    names = {name: place for place, name in enumerate(METHODS)}
+    return sorted(
+        records, key=lambda r: (places.get(r["problem"], len(places)), names.get(r["contender"], len(names)), r["seed"])
+    )
+
+
 def overview(found):
     """F1 of every method on every problem with a truth: one line per problem, the best in bold."""
     names = [name for name in METHODS if any(standing.contender == name for standing in found)]
-    lines = ["| problem | runs | " + " | ".join(names) + " |", "|" + " --- |" * (len(names) + 2)]
+    lines = ["| problem | seeds | " + " | ".join(names) + " |", "|" + " --- |" * (len(names) + 2)]
     for problem, members in by_problem(found).items():
-        scores = {member.contender: member.means.get("f1") for member in members}
-        known = [mean.mean for mean in scores.values() if mean is not None]
-        if known:
-            n_runs = max(mean.n_runs for mean in scores.values() if mean is not None)
-            cells = [f1_text(scores.get(name), max(known)) for name in names]
-            lines.append(f"| {problem.removesuffix('.csv')} | {n_runs} | " + " | ".join(cells) + " |")
+        scores = {member.contender: member.means["f1"] for member in members if "f1" in member.means}
+        if scores:
+            best, most = max(mean.mean for mean in scores.values()), max(mean.n_runs for mean in scores.values())
+            cells = [f1_text(scores.get(name), best, most) for name in names]
+            lines.append(f"| {problem.removesuffix('.csv')} | {most} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def f1_text(mean, best):
+def f1_text(mean, best, most):
+    """The mean, with the number of seeds in brackets where others have more."""
     if mean is None:
         return "-"
-    return f"**{mean.mean:.2f}**" if round(mean.mean, 2) == round(best, 2) else f"{mean.mean:.2f}"
+    text = f"**{mean.mean:.2f}**" if round(mean.mean, 2) == round(best, 2) else f"{mean.mean:.2f}"
+    return text if mean.n_runs == most else f"{text} ({mean.n_runs})"
 
 
-def summarised(records, time_limit):
+def duels(found):
+    """The default beside the best of the others in every planted OR problem, by differences on the same rows."""
+    lines = ["| problem | default | best other | its F1 | difference | seeds | |", "|" + " --- |" * 7]
+    for problem, members in by_problem(found).items():
+        default = next((m for m in members if m.contender == "likelihood" and "f1" in m.means), None)
+        others = [m for m in members if not m.contender.startswith("likelihood") and "f1" in m.means]
+        if default is None or not others or problem.endswith(".csv") or problem.startswith("xor"):
+            continue
+        best = max(others, key=lambda other: other.means["f1"].mean)
+        less = paired_difference(default, best, "f1")
+        known = less.n_runs >= ENOUGH_RUNS
+        interval = f" \u00b1 {less.half_width:.3f}" if known else ""
+        behind = less.mean < 0 and (not known or less.mean + less.half_width < 0)
+        ahead = less.mean > 0 and known and less.mean > less.half_width
+        word = "**behind**" if behind else "first" if ahead or less.mean == 0 else "within noise"
+        ours, theirs = default.means["f1"].mean, best.means["f1"].mean
+        lines.append(
+            f"| {problem} | {ours:.3f} | {best.contender} | {theirs:.3f} | {less.mean:+.3f}{interval} | "
+            f"{less.n_runs} | {word} |"
+        )
+    return "\n".join(lines)
+
+
+def picture(found):
+    """F1 of every method with its interval: one panel per planted problem."""
+    import altair as alt
+
+    from bica.report import look
+
+    drawn = [m for m in found if "f1" in m.means and not m.problem.endswith(".csv") and m.contender in METHODS]
+    values = [
+        {"problem": m.problem, "method": m.contender}
+        | {end: min(max(value, 0.0), 1.0) for end, value in m.means["f1"].ends().items()}
+        | {"known": m.means["f1"].n_runs >= ENOUGH_RUNS, "ours": m.contender.startswith("likelihood")}
+        for m in drawn
+    ]
+    y = alt.Y("method:N", sort=list(METHODS), title=None)
+    x = alt.X("mean:Q", title="F1", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=3, gridColor=look.FAINT))
+    color = alt.condition("datum.ours", alt.value(look.BLUE), alt.value(look.GREY))
+    dots = alt.Chart().mark_point(filled=True, size=40, opacity=1).encode(x=x, y=y, color=color)
+    rules = alt.Chart().mark_rule().encode(x=alt.X("low:Q"), x2="high:Q", y=y, color=color)
+    panels = alt.layer(rules.transform_filter("datum.known"), dots, data=alt.InlineData(values=values))
+    facet = alt.Facet("problem:N", title=None, sort=list(by_problem(drawn)))
+    return look.styled(panels.properties(width=170, height=alt.Step(11)).facet(facet, columns=4))
+
+
+def summarised(records):
     """The committed result: what was run, an overview, and one table per problem."""
     found = standings(records)
     print("# The great comparison\n\n    python benchmarks/bench_great.py FOLDER --runs N\n")
+    print(f"{len(records)} fits, on one thread. Settings are the defaults, but for those that")
+    print("`benchmarks/tune_rivals.py` chose by other seeds (results/tuning.md). Methods with a star are told the true")
+    print(f"number of sources, on real tables without a truth {N_TOLD}. `likelihood` is what `bica fit` does,")
     print(
-        f"{len(records)} fits. A method is given up after {time_limit:g} s of CPU time, on one thread, and so is each"
+        "`likelihood sure` has sure edges only. A method that took too long, 20 to 60 s of CPU time, was given up, and"
     )
-    print("score. Settings are the defaults, but for those that `benchmarks/tune_rivals.py` chose by other seeds")
-    print(
-        "(results/tuning.md). Methods with a star are told the true number of sources, on real tables without a truth"
-    )
-    print(f"{N_TOLD}. `likelihood` has sure edges only, `likelihood auto` lossy ones where the rows speak for them, as")
-    print("`bica fit` does. Few runs per problem: a difference in one cell of the table is no more than a hint.\n")
+    print("so was each score. Slow methods ran on fewer seeds; with fewer than five there is no interval, and a")
+    print("difference is no more than a hint.\n")
     print("## F1 of exact columns, where the truth is known\n")
+    print("In brackets: the number of seeds, where other methods had more.\n")
     print(overview(found) + "\n")
+    print("## The default beside the best of the others, planted ORs\n")
+    print("Differences are means over the seeds that both have, which share their rows, with 99 % intervals from five")
+    print(
+        "seeds on. First: the difference is 0, or all of its interval is above 0; behind: all of it is below 0, or the"
+    )
+    print("difference is, where there is no interval.\n")
+    print(duels(found) + "\n")
     print(standings_markdown(found))
+    return found
 
 
 def main():
@@ -166,8 +236,9 @@ def main():
             jobs = [job for job in jobs if job.contender in asked.methods]
         run_plan(jobs, results, n_jobs=asked.jobs)
     records = read_records(results)
-    summarised(records, asked.time_limit)
-    write_whole(asked.folder / "great.html", standings_page(standings(records), "The great comparison"), overwrite=True)
+    found = summarised(in_order(records))
+    write_whole(asked.folder / "great.html", standings_page(found, "The great comparison"), overwrite=True)
+    save_picture(picture(found), asked.folder / "great.png", overwrite=True)
     write_table(records, asked.folder / "great.parquet", overwrite=True)
 
 
