@@ -191,27 +191,35 @@ def picture(found):
     return look.styled(panels.properties(width=170, height=alt.Step(11)).facet(facet, columns=4))
 
 
+HEAD = """# The great comparison
+
+    python benchmarks/bench_great.py FOLDER --runs N
+
+{count} fits, on one thread. Settings are the defaults, but for those that `benchmarks/tune_rivals.py` chose by other
+seeds (results/tuning.md). Methods with a star are told the true number of sources, on real tables without a truth
+{told}. `likelihood` is what `bica fit` does, `likelihood sure` has sure edges only. A method that took too long, 20 to
+60 s of CPU time, was given up, and so was each score. Slow methods ran on fewer seeds; with fewer than five there is no
+interval, and a difference is no more than a hint.
+
+## F1 of exact columns, where the truth is known
+
+In brackets: the number of seeds, where other methods had more.
+"""
+DUELS = """
+## The default beside the best of the others, planted ORs
+
+Differences are means over the seeds that both have, which share their rows, with 99 % intervals from five seeds on.
+First: the difference is 0, or all of its interval is above 0; behind: all of it is below 0, or the difference is, where
+there is no interval.
+"""
+
+
 def summarised(records):
     """The committed result: what was run, an overview, and one table per problem."""
     found = standings(records)
-    print("# The great comparison\n\n    python benchmarks/bench_great.py FOLDER --runs N\n")
-    print(f"{len(records)} fits, on one thread. Settings are the defaults, but for those that")
-    print("`benchmarks/tune_rivals.py` chose by other seeds (results/tuning.md). Methods with a star are told the true")
-    print(f"number of sources, on real tables without a truth {N_TOLD}. `likelihood` is what `bica fit` does,")
-    print(
-        "`likelihood sure` has sure edges only. A method that took too long, 20 to 60 s of CPU time, was given up, and"
-    )
-    print("so was each score. Slow methods ran on fewer seeds; with fewer than five there is no interval, and a")
-    print("difference is no more than a hint.\n")
-    print("## F1 of exact columns, where the truth is known\n")
-    print("In brackets: the number of seeds, where other methods had more.\n")
-    print(overview(found) + "\n")
-    print("## The default beside the best of the others, planted ORs\n")
-    print("Differences are means over the seeds that both have, which share their rows, with 99 % intervals from five")
-    print(
-        "seeds on. First: the difference is 0, or all of its interval is above 0; behind: all of it is below 0, or the"
-    )
-    print("difference is, where there is no interval.\n")
+    print(HEAD.format(count=len(records), told=N_TOLD))
+    print(overview(found))
+    print(DUELS)
     print(duels(found) + "\n")
     print(standings_markdown(found))
     return found
