@@ -17,6 +17,7 @@ TYPED = {
     "check": ["check", "t.csv", "--fit"],
     "slots": ["slots", "log.csv", "--slot", "1s", "-o", "slots.csv"],
     "fit": ["fit", "t.csv", "-o", "fit.json"],
+    "unmix": ["unmix", "t.csv", "--sources", "2"],
     "count": ["count", "t.csv", "-o", "counts.parquet"],
     "show": ["show", "m.json"],
     "name": ["name", "m.json", "source1=lift"],

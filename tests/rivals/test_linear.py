@@ -72,6 +72,23 @@ def test_several_channels(n_sources, n_channels, deviation, most):
     assert np.median(errors) < most
 
 
+@pytest.mark.parametrize("seed", [7, 8])
+def test_sums_that_lie_apart_are_found_under_noise(seed):
+    """The nearest sums are .25 apart, 12 standard deviations; random starts alone are stuck on the second table."""
+    amplitude, deviation = np.array([3, 1.1, 0.55, 0.3]), 0.02
+    rng = np.random.default_rng(seed)
+    activity = rng.random((800, 4)) < 0.4
+    measured = activity @ amplitude + rng.normal(0, deviation, 800)
+    found = LinearSums(n_sources=4).unmix(measured, np.random.default_rng(0))
+    assert found.amplitude[0] == pytest.approx(amplitude, abs=4 * deviation / np.sqrt(800 * 0.4 * 0.6))
+    assert (found.activity == activity).all()
+
+
+def test_more_states_than_memory_holds_are_refused():
+    with pytest.raises(LimitError, match="up to 16384 rows"):
+        LinearSums(n_sources=12).unmix(np.random.default_rng(0).normal(size=20_000), np.random.default_rng(0))
+
+
 def test_one_source_over_three_delays():
     tap = np.array([1.0, 0.6, -0.35])
     rng = np.random.default_rng(3)

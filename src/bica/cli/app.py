@@ -99,6 +99,10 @@ COMMANDS = {
         "Turn EVENTS, logs or captures, into a table of zeros and ones: one row per slot.",
     ),
     "fit": ("bica.cli.commands.fit", "Learn the sources behind TABLE, a file of zeros and ones."),
+    "unmix": (
+        "bica.cli.commands.fit",
+        "Unmix measurements: what each source adds to the columns of TABLE while it is on, and when it was on.",
+    ),
     "count": (
         "bica.cli.commands.slots",
         "Count the distinct rows of each TABLE into one file, from which models are learned.",

@@ -406,12 +406,12 @@ def strange_value(row: int | None, sensor: str, value: object) -> DataError:
     if isinstance(shown, float) and shown.is_integer():
         shown = int(shown)
     remedy = AS_TEXT if isinstance(shown, str) else "turn measurements into 0/1 with `binarize`"
-    remedy += SUMS if isinstance(shown, float) else ""
+    remedy += "" if isinstance(shown, str) else SUMS
     trouble = f"column {brief(sensor)} holds {brief(shown)}, but only 0 and 1 can be read; {remedy}"
     return DataError(trouble) if row is None else RowError(row, f", {trouble}")
 
 
-SUMS = ", or, where the levels of sources add up in them, unmix them with bica.rivals.linear.LinearSums"
+SUMS = ", or, where the levels of N sources add up in them, try `bica unmix TABLE --sources N`"
 AS_TEXT = "leave the column out with `drop`, or write 1 and 0 for yes and no"
 
 

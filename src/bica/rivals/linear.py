@@ -19,18 +19,21 @@ from bica.rivals.counted import Attempt, NoiseSetting, check_noise, fit_best_sta
 #     E:  gamma_ts  prop. to  exp(-|x_t - A s - b|^2 / 2 sd^2) prod_j p_j^s_j (1 - p_j)^(1 - s_j)
 #     M:  (A b) = (sum_t x_t E[S1_t]') (sum_t E[S1_t S1_t'])^-1,   p = mean E[S],   sd^2 = mean squared residual
 #
-# A start uses a larger sd first and lowers it step by step, or it would settle where one state takes two sums.
+# A random start uses a larger sd first and lowers it step by step, or it would settle where one state takes two sums.
+# Where states lie apart, the gaps between the rows give a start that is nearly right.
 # Unidentified: the order of the sources, and (a_j, y_j) against (-a_j, 1 - y_j) with b moved by a_j; here the largest
 # amplitude of every source is positive.
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.bool_]
 MOST_SOURCES = 12  # 2^12 states in every step
+MOST_SHARES = 1 << 26  # rows times states: half a gigabyte, some of which are held at once
 COOLING = 0.9  # factor of the assumed deviation from step to step
 FIRST_SHARE = 0.5  # of the total deviation, assumed in the first step
 LEAST_DEVIATION = 1e-6  # as a share of the total deviation
 LEAST_PROBABILITY = 1e-4
 RIDGE = 1e-9  # keeps sources that are always or never on solvable
+N_DIRECTIONS = 4  # on which rows of several channels are projected for a start by gaps
 EXACT = 1e-6  # share of the range within which two sums are the same
 
 
@@ -98,11 +101,16 @@ class LinearSums:
         exact = peeled(values, n_sources)
         if exact is not None:
             return exact
+        if len(values) << n_sources > MOST_SHARES:
+            raise LimitError(
+                f"{n_sources} sources have 2^{n_sources} states in each of {len(values)} rows, more than memory should "
+                f"hold; give up to {MOST_SHARES >> n_sources} rows"
+            )
         weights = np.ones(len(values))
-        streams = rng.spawn(self.n_init)
-        return max(
-            (self._climb(values, weights, n_sources, stream) for stream in streams), key=lambda m: m.log_likelihood
-        ).in_order()
+        starts = [_at_random(values, weights, n_sources, stream) for stream in rng.spawn(self.n_init)]
+        directions = rng.normal(size=(N_DIRECTIONS if values.shape[1] > 1 else 1, values.shape[1]))
+        starts += [start for d in directions if (start := _by_gaps(values, values @ d, n_sources)) is not None]
+        return max((self._climb(values, weights, start) for start in starts), key=lambda m: m.log_likelihood).in_order()
 
     def fit(self, data: PatternCounts, rng: np.random.Generator) -> Fit:
         """Learn from zeros and ones, beyond this model; ``diagnostics["unexplained"]`` is what is left over."""
@@ -113,7 +121,7 @@ class LinearSums:
         values = data.rows().astype(float)
 
         def start(_: int, stream: np.random.Generator) -> Attempt:
-            found = self._climb(values, data.weights, n_sources, stream).in_order()
+            found = self._climb(values, data.weights, _at_random(values, data.weights, n_sources, stream)).in_order()
             links = found.amplitude >= np.maximum(found.amplitude.max(axis=0) / 2, LEAST_DEVIATION)
             left_over = found.deviation**2 / max(_variance(values, data.weights), LEAST_DEVIATION)
             trace = {"objective": [-found.log_likelihood], "unexplained": left_over}
@@ -137,12 +145,9 @@ class LinearSums:
             )
         return n_sources
 
-    def _climb(self, values: Floats, weights: Floats, n_sources: int, rng: np.random.Generator) -> LinearMixture:
-        """One start of expectation and maximisation, from differences between rows drawn at random."""
+    def _climb(self, values: Floats, weights: Floats, state: SumState) -> LinearMixture:
+        """Expectation and maximisation from one start."""
         total = np.sqrt(_variance(values, weights)) or 1.0
-        ends = rng.integers(len(values), size=(2, n_sources))
-        amplitude = np.abs(values[ends[0]] - values[ends[1]]).T
-        state = SumState(amplitude, values.min(axis=0), np.full(n_sources, 0.5), FIRST_SHARE * total)
         assumed, before, converged, n_iter = state.deviation, -np.inf, False, 0
         while n_iter < self.max_iter and not converged:
             share, fit = state.responsibility(values, max(assumed, state.deviation))
@@ -152,7 +157,7 @@ class LinearSums:
             converged = settled and abs(now - before) <= self.tolerance * abs(now)
             assumed, before, n_iter = assumed * COOLING, now, n_iter + 1
         share, fit = state.responsibility(values, state.deviation)
-        activity = _states(n_sources)[share.argmax(axis=1)].astype(bool)
+        activity = _states(len(state.probability))[share.argmax(axis=1)].astype(bool)
         return LinearMixture(*state.numbers(), activity, float(weights @ fit), n_iter, converged)
 
 
@@ -192,6 +197,31 @@ class SumState:
         )
 
 
+def _at_random(values: Floats, weights: Floats, n_sources: int, rng: np.random.Generator) -> SumState:
+    """A start from differences between rows drawn at random."""
+    ends = rng.integers(len(values), size=(2, n_sources))
+    amplitude = np.abs(values[ends[0]] - values[ends[1]]).T
+    deviation = FIRST_SHARE * (np.sqrt(_variance(values, weights)) or 1.0)
+    return SumState(amplitude, values.min(axis=0), np.full(n_sources, 0.5), deviation)
+
+
+def _by_gaps(values: Floats, projected: Floats, n_sources: int) -> SumState | None:
+    """A start from the sums themselves: rows are cut at the widest gaps between them, and what is left is peeled."""
+    order = np.argsort(projected)
+    if len(order) < 2**n_sources:
+        return None
+    cuts = np.sort(np.argsort(np.diff(projected[order]))[len(order) - 2**n_sources :]) + 1
+    parts = np.split(order, cuts)
+    sums = np.array([values[part].mean(axis=0) for part in parts])
+    bits = _peeled_bits(np.array([projected[part].mean() for part in parts]), n_sources, slack=np.inf)
+    assert bits is not None
+    solution = np.linalg.lstsq(np.c_[bits, np.ones(len(bits))], sums, rcond=None)[0].T
+    within = np.concatenate([values[part] - mean for part, mean in zip(parts, sums, strict=True)])
+    beside = sums - np.c_[bits, np.ones(len(bits))] @ solution.T
+    deviation = np.sqrt((within**2).mean()) + np.sqrt((beside**2).mean()) or 1.0
+    return SumState(solution[:, :-1], solution[:, -1], np.full(n_sources, 0.5), deviation)
+
+
 def peeled(values: Floats, n_sources: int) -> LinearMixture | None:
     """The mixture behind noise-free measurements in which every state occurs; None where that is not so.
 
@@ -205,7 +235,8 @@ def peeled(values: Floats, n_sources: int) -> LinearMixture | None:
     sums, place = np.unique(values, axis=0, return_inverse=True)
     if len(sums) != 2**n_sources:
         return None
-    bits = _peeled_bits(sums @ np.random.default_rng(0).normal(size=sums.shape[1]), n_sources)
+    projected = sums @ np.random.default_rng(0).normal(size=sums.shape[1])
+    bits = _peeled_bits(projected, n_sources, slack=EXACT * np.ptp(projected))
     if bits is None:
         return None
     solution: Floats = np.linalg.lstsq(np.c_[bits, np.ones(len(bits))], sums, rcond=None)[0].T.astype(np.float64)
@@ -216,12 +247,12 @@ def peeled(values: Floats, n_sources: int) -> LinearMixture | None:
     return LinearMixture(amplitude, offset, activity.mean(axis=0), 0.0, activity, np.inf, n_sources, True).in_order()
 
 
-def _peeled_bits(sums: Floats, n_sources: int) -> Floats | None:
+def _peeled_bits(sums: Floats, n_sources: int, slack: float) -> Floats | None:
     """The state behind each of 2^n_sources projected sums, or None where they do not pair."""
     left = np.argsort(sums)
     mates = []  # of every round: the lower ones and what lies one amplitude above each
     for _ in range(n_sources):
-        pairs = _paired(sums, left)
+        pairs = _paired(sums, left, slack)
         if pairs is None:
             return None
         mates.append(pairs)
@@ -234,9 +265,8 @@ def _peeled_bits(sums: Floats, n_sources: int) -> Floats | None:
     return bits
 
 
-def _paired(sums: Floats, left: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+def _paired(sums: Floats, left: NDArray[np.int64], slack: float) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     gap = sums[left[1]] - sums[left[0]]
-    slack = EXACT * np.ptp(sums)
     lower, upper, free = [], [], list(left)
     while free:
         first = free.pop(0)

@@ -278,3 +278,40 @@ def test_the_command_starts_from_a_model_file(run, tmp_path):
     refused = run("fit", tmp_path / "t.csv", "--method", "findbica", "--start", tmp_path / "old.json")
     assert refused.exit_code != 0
     assert "--start" in refused.stderr
+
+
+METER = "time,power\n" + "".join(f"{t},{3 * (t % 2) + 1.1 * (t // 2 % 2) + 0.5:.2f}\n" for t in range(40))
+
+
+def test_measurements_are_unmixed(run, tmp_path):
+    table, states = tmp_path / "meter.csv", tmp_path / "on.csv"
+    table.write_text(METER)
+    shown = run("unmix", str(table), "--sources", "2", "--columns", "power", "-o", str(states))
+    assert shown.exit_code == 0, shown.stderr
+    assert "power 3" in shown.stdout
+    assert "power 1.1" in shown.stdout
+    assert "without any source: power 0.5" in shown.stdout
+    expected = [f"{t % 2},{t // 2 % 2}" for t in range(40)]
+    assert states.read_text().splitlines() == ["source1,source2", *expected]
+    found = json.loads(run("unmix", str(table), "--sources", "2", "--columns", "power", "--json").stdout)
+    assert [source["probability"] for source in found["sources"]] == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "options"),
+    [
+        ("a,b\n1,\n", "line 2", []),
+        ("a,a\n1,2\n", "2 columns 'a'", []),
+        ("a,b\n1,2\n", "0 columns 'c'", ["--columns", "c"]),
+        ("a\n", "finite number", []),
+        ("", "finite number", []),
+        (None, "cannot be read", []),
+    ],
+)
+def test_what_is_no_table_of_measurements_is_refused(run, tmp_path, text, words, options):
+    table = tmp_path / "m.csv"
+    if text is not None:
+        table.write_text(text)
+    shown = run("unmix", str(table), "--sources", "2", *options)
+    assert (shown.exit_code, shown.stdout) == (3, "")
+    assert words in shown.stderr

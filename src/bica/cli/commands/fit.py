@@ -1,7 +1,8 @@
-"""``bica fit``: from a table to a model."""
+"""``bica fit``: from a table to a model; ``bica unmix``: from measurements to the levels that add up in them."""
 
 from __future__ import annotations
 
+import csv
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,8 +16,11 @@ from bica.cli.options import (
     known_columns,
     level_or_none,
     n_bytes,
+    names_between_commas,
     note,
     output_option,
+    print_json,
+    screen_for,
     seed_option,
     sets_of_names,
     table_options,
@@ -26,10 +30,13 @@ from bica.cli.options import (
 from bica.output import check_outputs
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
 
     from bica.model.fit import Fit, Method
     from bica.pipeline import Learned
+    from bica.rivals.linear import LinearMixture
 
 SPELLED = {  # options whose names differ from Python's settings
     "n_sources": "--sources",
@@ -307,3 +314,104 @@ def _resampled(learned: Learned, learner: Method, n_resamples: int, rng: np.rand
     if again.n_resamples < n_resamples:
         note(f"interrupted: {again.n_resamples} of {n_resamples} resamples were done")
     return replace(learned, fit=again.added_to(learned.fit))
+
+
+@click.command()
+@click.argument("table")
+@click.option(
+    "--sources", "n_sources", required=True, type=click.IntRange(min=1), metavar="N", help="How many there are."
+)
+@click.option("--columns", callback=names_between_commas, metavar="A,B,...", help="Columns to use.  [default: all]")
+@output_option("Write which sources were on, row by row, here: .csv or .parquet, or - for CSV on standard output.")
+@seed_option
+@force_option
+@json_option
+def unmix(
+    table: str,
+    n_sources: int,
+    columns: tuple[str, ...] | None,
+    output: str | None,
+    seed: int,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Unmix measurements: what each source adds to the columns of TABLE while it is on, and when it was on.
+
+    TABLE is CSV with a header; its cells are numbers, in which the levels of on/off sources add up, such as the power
+    of appliances on one meter. There may be more sources than columns. For zeros and ones use `bica fit`.
+    """
+    check_outputs(force, output, as_json=as_json)
+
+    import numpy as np
+
+    from bica.data.writers import check_table_names, table_bytes
+    from bica.output import write_output
+    from bica.rivals.linear import LinearSums
+
+    check_table_names(output)
+    names, values = _measurements(table, columns)
+    with waiting("unmixing the measurements"):
+        found = LinearSums(n_sources=n_sources).unmix(np.array(values), np.random.default_rng(seed))
+    sources = [f"source{number}" for number in range(1, n_sources + 1)]
+    if output is not None:
+        write_output(output, table_bytes(found.activity, sources, output), force)
+    if as_json:
+        print_json(_as_numbers(found, names))
+        return
+    _show_levels(found, names, sources, output)
+
+
+def _measurements(path: str, wanted: Sequence[str] | None) -> tuple[list[str], list[list[float]]]:
+    """The names of the columns and the rows of numbers."""
+    from bica.errors import DataError
+    from bica.text import brief
+
+    try:
+        with open(path, newline="") as file:
+            header, *lines = list(csv.reader(file)) or [[]]
+    except (OSError, ValueError, csv.Error) as error:
+        raise DataError(f"{path} cannot be read as a table of measurements: {error}") from None
+    names = header if wanted is None else list(wanted)
+    for name in names:
+        if header.count(name) != 1:
+            raise DataError(f"{path} has {header.count(name)} columns {brief(name)}; each needs a name of its own")
+    places = [header.index(name) for name in names]
+    rows = []
+    for number, line in enumerate(lines, 2):
+        try:
+            rows.append([float(line[place]) for place in places])
+        except (ValueError, IndexError):
+            raise DataError(
+                f"line {number} of {path} has a cell without a number; name the others in --columns"
+            ) from None
+    return names, rows
+
+
+def _as_numbers(found: LinearMixture, names: Sequence[str]) -> dict[str, Any]:
+    return {
+        "columns": list(names),
+        "sources": [
+            {"probability": float(share), "adds": list(map(float, adds))}
+            for share, adds in zip(found.probability, found.amplitude.T, strict=True)
+        ],
+        "offset": list(map(float, found.offset)),
+        "deviation": float(found.deviation),
+        "converged": found.converged,
+    }
+
+
+def _show_levels(found: LinearMixture, names: Sequence[str], sources: Sequence[str], output: str | None) -> None:
+    from bica.cli.screens.model import number, plain_table
+    from bica.text import harmless
+
+    screen, table = screen_for(output), plain_table("source")
+    table.add_column("probability", justify="right", no_wrap=True)
+    table.add_column("adds")
+    for name, share, adds in zip(sources, found.probability, found.amplitude.T, strict=True):
+        levels = ", ".join(f"{harmless(column)} {level:.4g}" for column, level in zip(names, adds, strict=True))
+        table.add_row(name, number(share), levels)
+    screen.print(table)
+    quiet = ", ".join(f"{harmless(column)} {level:.4g}" for column, level in zip(names, found.offset, strict=True))
+    screen.print(f"without any source: {quiet}\nnoise: standard deviation {found.deviation:.3g}")
+    if not found.converged:
+        note("warning: the best start did not settle; try another --seed")

@@ -107,7 +107,9 @@ def write_figure(output: str, name: str, chart: Any, text: str) -> None:
 
 
 _METHODS = click.option(
-    "--methods", metavar="NAMES", help="Contenders, separated by commas.  [default: FindBICA, likelihood sure, mac, truth]"
+    "--methods",
+    metavar="NAMES",
+    help="Contenders, separated by commas.  [default: FindBICA, likelihood sure, mac, truth]",
 )
 
 
