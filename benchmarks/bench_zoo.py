@@ -25,7 +25,7 @@ from bica import Likelihood, Noise, OrMixture, PatternCounts
 from bica.errors import BicaWarning
 from bica.estimate.lattice import Cells, Surface
 from bica.estimate.rows.states import CAREFUL, RowSurface, StateCells, first_shape
-from bica.estimate.score import Found, Scale, cost_by_size
+from bica.estimate.score import Found, Scale
 from bica.estimate.search import SearchTask, SourceSearch, Start
 from bica.estimate.settings import Settings, Varying, as_sets
 
@@ -98,8 +98,7 @@ def above_truth(model: OrMixture, truth: OrMixture, data: PatternCounts) -> floa
     surface = RowSurface(StateCells.of(table.data), shape, LONG_LISTS)
     if table.data.n_sensors <= EXACT:
         surface = Surface(Cells.of(table.data), shape)
-    n_sensors = table.data.n_sensors
-    scale = Scale(surface, cost_by_size(n_sensors, table.data.n_samples, n_sensors))
+    scale = Scale(surface, table.data.n_samples)
     return scale.advantage(*(refitted(one.of_sensors(table.places), scale) for one in (model, truth)))
 
 

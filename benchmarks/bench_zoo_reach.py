@@ -21,7 +21,7 @@ from scipy.stats import norm
 from bica import OrMixture, PatternCounts
 from bica.estimate.lattice import Cells, Surface
 from bica.estimate.rows.states import RowSurface, StateCells, first_shape, from_rows
-from bica.estimate.score import Scale, cost_by_size
+from bica.estimate.score import Scale
 from bica.estimate.search import SearchTask, SourceSearch, Start, relatives
 from bica.estimate.settings import Varying, as_sets
 
@@ -74,7 +74,7 @@ def scale_of(table: Varying) -> Scale:
     shape, n_sensors = first_shape(table, Settings()), table.data.n_sensors
     surface = RowSurface(StateCells.of(table.data), shape, LONG_LISTS) if n_sensors > EXACT else None
     surface = surface or Surface(Cells.of(table.data), shape)
-    return Scale(surface, cost_by_size(n_sensors, table.data.n_samples, n_sensors))
+    return Scale(surface, table.data.n_samples)
 
 
 def start_of(truth: OrMixture, flip_rate: float) -> Start:

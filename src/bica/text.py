@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, zip_longest
 from reprlib import Repr
 from reprlib import repr as shortened
 from typing import Any
@@ -195,6 +195,16 @@ def folded(names: Sequence[str], at_most: int, n_names: int | None = None) -> st
     if len(names) == total <= at_most + 1:  # leaving out a single name saves nothing
         return ", ".join(names)
     return ", ".join([*names[:at_most], f"and {total - len(names[:at_most])} more"])
+
+
+def listed(names: Iterable[str], at_most: int, notes: Iterable[str] = ()) -> str:
+    """Names in one line for a screen: harmless, in quotes where they hold a comma, perhaps each with a note after it.
+
+    >>> listed(["milk", "bread, dark", "egg"], 1), listed(["milk", "egg"], 9, ["often", ""])
+    ('milk, and 2 more', 'milk often, egg')
+    """
+    quoted = (in_a_list(harmless(name)) for name in names)
+    return folded([f"{q} {note}" if note else q for q, note in zip_longest(quoted, notes, fillvalue="")], at_most)
 
 
 SMALLEST_SHARE = 0.001  # that is written as a number

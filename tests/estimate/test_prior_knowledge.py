@@ -11,7 +11,7 @@ from bica.data.patterns import PatternCounts
 from bica.errors import BicaWarning, SettingError
 from bica.estimate.lattice import Cells, NoiseShape, Surface
 from bica.estimate.likelihood import Likelihood
-from bica.estimate.score import Scale, cost_by_size
+from bica.estimate.score import Scale
 from bica.estimate.search import SearchTask, SourceSearch, Start
 from bica.estimate.settings import KnownSource, Varying
 from bica.model.noise import Noise
@@ -138,9 +138,7 @@ class TestNumber:
         """Three sensors have 21 pairs of sources: no pair is more likely, to what a refit leaves."""
         table = drawn(OrMixture([[1, 0, 1], [1, 1, 0], [0, 1, 1]], [0.3, 0.2, 0.25], Noise.flips(0.05)), 500, 3)
         cells = Cells.of(table)
-        task = SearchTask(
-            Scale(Surface(cells, NoiseShape.shared_flips(3, 1e-6)), cost_by_size(3, 500, 3)), (), cells.cells
-        )
+        task = SearchTask(Scale(Surface(cells, NoiseShape.shared_flips(3, 1e-6)), 500), (), cells.cells)
         pairs = (np.array(pair) for pair in combinations(range(1, 8), 2))
         free = np.ones(2, dtype=bool)
         slow = [SourceSearch(task, Start(pair, np.full(2, 0.2), free, np.array([0.1]))).best for pair in pairs]

@@ -157,7 +157,7 @@ def test_unions_and_neighbours_are_what_they_say(sources, others):
 class TestRelatives:
     """Thirty sensors, so that a source of eight is dear."""
 
-    scale = Scale(None, cost_by_size(30, 1000, 30))
+    scale = Scale(None, 1000, of_larger_table=cost_by_size(30, 1000, 30))
     narrow, wide = 0b1111, 0b11110000
     union = narrow | wide
 

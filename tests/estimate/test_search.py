@@ -14,7 +14,7 @@ from bica.estimate.lattice import Cells, NoiseShape, Surface
 from bica.estimate.likelihood import lattice_task
 from bica.estimate.rows import states
 from bica.estimate.rows.states import RowSurface, StateCells, first_shape, row_task
-from bica.estimate.score import Scale, cost_by_size
+from bica.estimate.score import Scale
 from bica.estimate.search import BY_GAIN, BY_SLOPE, SearchTask, SourceSearch, Start, add_several, drop
 from bica.estimate.settings import Settings, Varying, as_sets
 from bica.kernels.rows.states import Limits
@@ -84,7 +84,7 @@ class TestTinyProblems:
         data = PatternCounts.of(truth.sample(600, rng))
         every = np.arange(1, 8)
         surface = surface_of(data, NoiseShape.shared_flips(3, 1e-6))
-        return SearchTask(Scale(surface, cost_by_size(3, 600, 3)), moves, every)
+        return SearchTask(Scale(surface, 600), moves, every)
 
     def start(self, sources=()):
         n = len(sources)

@@ -352,7 +352,7 @@ class PatternCounts:
         return self.observed is not None
 
     @property
-    def n_distinct(self) -> int | None:
+    def n_distinct(self) -> int:
         """How many distinct rows there are."""
         return len(self.weights)
 
@@ -389,7 +389,7 @@ class PatternCounts:
 
     def quiet_rows(self) -> QuietCount:
         """How many rows have no sensor on, how many no missing cell, and how many neither."""
-        quiet, complete = ~self.patterns.any(axis=1), np.ones(self.weights.size, dtype=bool)
+        quiet, complete = ~self.patterns.any(axis=1), np.ones(self.n_distinct, dtype=bool)
         if self.observed is not None:
             complete = (self.observed == all_observed(self.n_sensors)).all(axis=1)
         chosen = (quiet, complete, quiet & complete)

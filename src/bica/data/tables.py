@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard, Unpack
 import narwhals as nw
 from narwhals.exceptions import DuplicateError
 
-from bica.data.columns import Binarize, Chunk, ColumnLook, Columns, Options, Reading, Table, looks_of
+from bica.data.columns import Binarize, Chunk, ColumnLook, Columns, Options, Reading, Table, looks_of, rows_a_chunk
 from bica.data.partitions import Partition
 from bica.data.readers.arrays import (
     ArrayTable,
@@ -34,9 +34,7 @@ from bica.data.readers.engine import (
     COUNT_COLUMN,
     SUFFIXES,
     Compression,
-    LinesTable,
     TextLines,
-    longest_line,
     whole_lines,
 )
 from bica.data.readers.frames import FrameTable, LazyTable, check_lazy_types, looks_of_frame, looks_of_schema
@@ -45,9 +43,11 @@ from bica.data.readers.text import (
     ArrivingTable,
     CsvParser,
     JsonParser,
+    LinesTable,
     arriving_table,
     keys_of,
     layout_of,
+    longest_line,
     looks_of_keys,
 )
 from bica.errors import BicaError, ColumnWarning, DataError, LimitError, OutputError, SettingError
@@ -176,8 +176,9 @@ def open_kind(path: Path, kind: Kind, compression: Compression, options: Options
 def _csv_table(path: Path, compression: Compression, options: Options) -> Table:
     layout = layout_of(whole_lines(path, compression).first_lines(), path)
     columns = options.columns(layout.names, "a file", layout.looks)
+    at_a_time = rows_a_chunk(columns.n_columns)
     longest = max(layout.header_bytes, longest_line(len(layout.names)))
-    lines = TextLines(path, compression, layout.n_header_lines, longest)
+    lines = TextLines(path, compression, layout.n_header_lines, longest, at_a_time)
     return LinesTable(lines, CsvParser(layout.names, layout.delimiter), columns)
 
 
@@ -185,7 +186,7 @@ def _json_table(path: Path, compression: Compression, options: Options) -> Table
     keys = keys_of(whole_lines(path, compression))
     columns = options.columns(keys, "a file", looks_of_keys(TextLines(path, compression), keys))
     longest = longest_line(len(keys), sum(6 * len(key) for key in keys))  # a letter takes at most six as an escape
-    lines = TextLines(path, compression, longest=longest)
+    lines = TextLines(path, compression, longest=longest, at_a_time=rows_a_chunk(columns.n_columns))
     return LinesTable(lines, JsonParser({key: i for i, key in enumerate(keys)}), columns)
 
 

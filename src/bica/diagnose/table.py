@@ -42,6 +42,7 @@ class Watched:
     complete: PatternCounts | None  # the distinct rows without missing cells; None beyond 16 sensors
     histogram: NDArray[np.float64]  # the weight of every pattern in these; empty beyond 16 sensors
     pairs: PairTests | None  # None if there are no sensors, or too many
+    duplicates: tuple[tuple[str, ...], ...] = ()  # those with equal columns
 
     @classmethod
     def of(cls, data: Observations, places: NDArray[np.int64], stretch: NDArray[np.float64]) -> Watched:
@@ -51,14 +52,15 @@ class Watched:
         histogram = np.zeros(0) if complete is None else complete.histogram()
         gathered = places, counts, stretch[places], counts.quiet_rows(), complete, histogram
         if not 1 <= places.size <= PAIR_LIMIT:
-            return cls(*gathered, None)
+            return cls(*gathered, None, counts.equal_columns())
         pairs = counts.pair_counts()
         thinned = pairs.thinned(stretch[places])
         apart = thinned.apart()
         together = thinned.together()
         tests = apart, dependent_pairs(apart, LEVEL), dependent_pairs(together, LINKED)
         clear = bool(dependent_pairs(together, LEVEL).any())
-        return cls(*gathered, PairTests(pairs, thinned, pairs.expected(), *tests, clear))
+        found = PairTests(pairs, thinned, pairs.expected(), *tests, clear)
+        return cls(*gathered, found, counts.equal_columns())
 
 
 def complete_rows(counts: PatternCounts) -> PatternCounts:
@@ -168,17 +170,16 @@ class TableCheck:
         if varying is None:
             varying = Watched.of(data, data.varying(), np.ones(data.n_sensors))
         quiet, pairs = varying.quiet if varying.counts is data else data.quiet_rows(), varying.pairs
-        n_distinct, duplicates = data.n_distinct, varying.counts.equal_columns()
         negative = [] if pairs is None else pairs.negative(varying.counts.sensors)
         return cls(
             n_samples=data.n_samples,
             n_sensors=data.n_sensors,
-            n_distinct=n_distinct,
+            n_distinct=data.n_distinct,
             quiet_share=quiet.quiet / data.n_samples,
             missing_share=max(0.0, 1.0 - float(n_observed.mean()) / data.n_samples),
             always_on=_named(data, (ones > 0) & (ones >= n_observed)),
             always_off=_named(data, ones <= 0),
-            duplicates=duplicates,
+            duplicates=varying.duplicates,
             n_pairs=0 if pairs is None else varying.places.size * (varying.places.size - 1) // 2,
             n_negative_pairs=len(negative),
             negative_pairs=tuple(negative[:LISTED]),

@@ -374,8 +374,10 @@ class Diagnosis:
     def as_dict(self) -> dict[str, Any]:
         """The diagnosis as plain values that JSON can hold, with what is most wrong and what to do next in words."""
         words = {"worst": self.worst(), "next": self.next_steps()}
-        values = dict(as_json(asdict(self))) | words
-        return values if self.mixed_by else {name: value for name, value in values.items() if name != "mixed_by"}
+        values: dict[str, Any] = as_json(asdict(self))
+        if not self.mixed_by:
+            del values["mixed_by"]
+        return values | words
 
     def worst(self) -> str | None:
         """The pattern or the pair that is furthest from what the model has, in words; None where nothing is odd."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -194,7 +194,7 @@ class Found:
         return self.fit.objective + self.correction
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Scale:
     """What sets of sources are compared by: a likelihood, a prior, and what a source of 0, 1, ... sensors must gain.
 
@@ -207,9 +207,18 @@ class Scale:
     """
 
     surface: Any
-    cost: Vector
+    n_samples: float  # rows of the table
     prior: BetaPrior = NO_PRIOR
+    of_larger_table: Vector | None = None  # the cost of sources, where they belong to a table of more sensors
     _compared: dict[tuple[bytes, bytes], float] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def cost(self) -> Vector:
+        """What a source of 0, 1, ... sensors must gain."""
+        if self.of_larger_table is not None:
+            return self.of_larger_table
+        n_sensors: int = self.surface.cells.n_sensors
+        return cost_by_size(n_sensors, self.n_samples + self.prior.n_rows, n_sensors)
 
     def cost_of(self, sources: NDArray[np.int64], beside: NDArray[np.int64]) -> Vector:
         """What each source, a bit set, must gain beside these others."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bica.errors import BicaWarning
 from bica.estimate.lattice import AT_BOUND, HIGHEST, BetaPrior, Flags, NoiseShape, Refit, Sets, lowest_rate, refit
-from bica.estimate.score import TYPICAL_RATE, Scale, StandardErrors, cost_by_size, standard_errors
+from bica.estimate.score import TYPICAL_RATE, Scale, StandardErrors, standard_errors
 from bica.estimate.search import Move, SearchTask, SourceSearch, Start, drop, has_splinters, largest
 from bica.estimate.settings import Settings, Varying
 from bica.model.files import LEVEL, probability_interval
@@ -76,11 +76,10 @@ class WholeTask:
         self, start: Start | None = None, shape: NoiseShape | None = None, *, another: bool = False
     ) -> SourceSearch:
         """A search from the known sources or as told, with the first noise or with ``another`` kind."""
-        route, data, prior, start = self.route, self.table.data, self.prior, start or self.start()
+        route, start = self.route, start or self.start()
         surface = route.first_surface if shape is None else route.surface(shape)
-        n_rows, cost = data.n_samples + prior.n_rows, route.cost
         task = SearchTask(
-            Scale(surface, cost_by_size(data.n_sensors, n_rows, data.n_sensors) if cost is None else cost, prior),
+            Scale(surface, self.table.data.n_samples, self.prior, route.cost),
             route.moves,
             route.pool,
             self.table.forbidden_sets.tolist(),
@@ -113,14 +112,14 @@ class WholeTask:
         if last_surface is not None:
             surface = last_surface(surface.noise, search.best.fit.point)
         fit = last_refit(surface, search, self.settings.min_probability or 0.0, self.prior)
-        errors = standard_errors(surface, fit)
-        report = noise_report(search, surface, fit, errors, kind)
-        self._warn_of_vague_noise(report)
-        self._warn_of_another_number(fit.point.sources.size + self.table.always.size)
         lead, noise = lead_of(search), self._noise(fit, surface, kind)
+        errors = standard_errors(surface, fit)
         sensors = np.arange(self.table.data.n_sensors, dtype=np.uint64)[:, None]
         mixing = (fit.point.sources.view(np.uint64) >> sensors) & 1 == 1
         model, error = self.table.model(mixing, fit.point.probability, errors.probability, noise)
+        report = noise_report(search, surface, fit, errors, kind)
+        self._warn_of_vague_noise(report)
+        self._warn_of_another_number(fit.point.sources.size + self.table.always.size)
         return Fit(
             model,
             method="likelihood",

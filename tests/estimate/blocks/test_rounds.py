@@ -190,7 +190,7 @@ def test_the_price_of_a_source():
     for size, share in [(0, 0.3), (1, 0.3), (2, 0.3), (3, 0.3), (4, 0.6), (5, 0.9), (6, 1.0), (10, 1.0)]:
         choices = np.log(comb(10, min(size, 5)))
         assert cost[size] == pytest.approx(0.5 * np.log(1000) + share * choices)
-    alone = Scale(None, cost).cost_of(np.array([0b1, 0b1010, 1 << 9]), np.empty(0, np.int64))
+    alone = Scale(None, 0, of_larger_table=cost).cost_of(np.array([0b1, 0b1010, 1 << 9]), np.empty(0, np.int64))
     assert alone.tolist() == [cost[1], cost[2], cost[1]]
 
 

@@ -168,7 +168,7 @@ def both_searches(seed, n_samples=2000):
     found = searched(surface)
     start = Start(*NOTHING, np.empty(0))
     no_pool = np.empty(0, np.int64)
-    task = SearchTask(Scale(surface, usual_cost(surface)), BY_SLOPE, no_pool, exact=True)
+    task = SearchTask(Scale(surface, surface.cells.n_samples), BY_SLOPE, no_pool, exact=True)
     best = SourceSearch(task, start).run()
     return (set(found.sources.tolist()), found.score), (set(best.fit.point.sources.tolist()), best.score)
 

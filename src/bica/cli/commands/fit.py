@@ -216,7 +216,6 @@ def fit(
 
     import numpy as np
 
-    from bica.cli.screens.model import give_model
     from bica.data.engines import frame_of_files
     from bica.methods import method_named
     from bica.model.fit import Fit
@@ -236,7 +235,7 @@ def fit(
     words = {"sensors": sensors_are, "sources": sources_are, "rows": rows_are}
     if any(word is not None for word in words.values()):
         named = replace(named, nouns=named.nouns.with_changes(words))
-    give_model(named.document(), output, as_json=as_json, force=force)
+    give_model(named, output, as_json=as_json, force=force)
     alike = learned.order.persistence
     if alike is not None:
         note(f"{alike.words()}; if they are consecutive slots, learn from their order with --temporal")
@@ -244,6 +243,33 @@ def fit(
         note(f"warning: {learned.diagnosis.sentences()[0]}")
     if "interrupted" in learned.fit.diagnostics and "time_limit" not in learned.fit.diagnostics:
         raise click.exceptions.Exit(INTERRUPTED)
+
+
+def give_model(fit: Fit, output: str | None, *, as_json: bool, force: bool) -> None:
+    """Write the model that a command learned to a file if asked, and print it as JSON or as a table.
+
+    A model whose learning was interrupted never replaces a file: it is written beside it. One that a time limit ended
+    is what was asked for.
+    """
+    from pathlib import Path
+
+    from bica.cli.screens.model import show_model
+    from bica.model.files import document_text
+    from bica.output import free_name, write_output
+
+    document = fit.document()
+    text = document_text(document)
+    if output is not None:
+        noted = document.fitted.get("diagnostics", {})
+        keeps = noted.get("interrupted") and "time_limit" not in noted and Path(output).is_file()
+        place = str(free_name(output, "unfinished")) if keeps else output
+        write_output(place, text, force)
+        if place != output:
+            note(f"{output} is as it was; the unfinished model is in {place}")
+    if as_json:
+        write_output("-", text, force)
+    else:
+        show_model(screen_for(output), document)
 
 
 NOT_SETTINGS = {

@@ -183,14 +183,14 @@ def _show(document: ModelDocument) -> None:
     from rich.text import Text
 
     from bica.cli.screens.model import plain_table
-    from bica.text import folded, harmless, in_a_list
+    from bica.text import harmless, listed
 
     noun = document.nouns.source[0]
     table = plain_table(noun)
     for title in ("id", "name", document.nouns.sensor[1]):
         table.add_column(title, overflow="fold")
     for place, (source, identity) in enumerate(zip(document.sources, _ids(document), strict=True), 1):
-        sensors = folded([in_a_list(harmless(document.sensors[i])) for i in source.sensors], SENSORS_LISTED)
+        sensors = listed([document.sensors[i] for i in source.sensors], SENSORS_LISTED)
         table.add_row(Text(harmless(f"{noun}{place}")), identity, Text(harmless(source.name or "")), Text(sensors))
     screen_for().print(table)
 

@@ -213,13 +213,13 @@ def fit(table: str, output: str | None, noise: float | None, force: bool, as_jso
     check_outputs(force, output, as_json=as_json)
 
     from bica.applications.spectrum import learn_users
-    from bica.cli.screens.model import give_model
+    from bica.cli.commands.fit import give_model
     from bica.model.noise import Noise
     from bica.pipeline import read_in_order
 
     with waiting("learning the users"):
         found = learn_users(read_in_order(table), noise=None if noise is None else Noise.flips(noise), n_jobs=-1)
-    give_model(found.document(), output, as_json=as_json, force=force)
+    give_model(found, output, as_json=as_json, force=force)
     if "interrupted" in found.diagnostics:
         raise click.exceptions.Exit(INTERRUPTED)
     if not found.converged:
@@ -344,8 +344,8 @@ def _table(placed: PlacedUsers) -> Table:
     """One line per user; a question mark where no place on the field fits what was heard."""
     from rich.text import Text
 
-    from bica.cli.screens.model import number, plain_table, sensor_list
-    from bica.text import harmless
+    from bica.cli.screens.model import SENSORS_SHOWN, number, plain_table
+    from bica.text import harmless, listed
 
     table = plain_table("user")
     for title in ("active", "x", "y", "give or take"):
@@ -359,5 +359,7 @@ def _table(placed: PlacedUsers) -> Table:
         place = [f"{value:.0f}" for value in region.centre]
         heard_by = [sensor for sensor, hears in zip(model.sensors, column, strict=True) if hears]
         spread = f"{region.spread:.0f} m{doubt}"
-        table.add_row(Text(harmless(name)), number(float(probability)), *place, spread, sensor_list(heard_by))
+        table.add_row(
+            Text(harmless(name)), number(float(probability)), *place, spread, Text(listed(heard_by, SENSORS_SHOWN))
+        )
     return table

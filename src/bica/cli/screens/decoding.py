@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bica.cli.screens.model import SENSORS_SHOWN, number, plain_table, sensor_list
+from bica.cli.screens.model import SENSORS_SHOWN, number, plain_table
 from bica.invert.decode import Decoded
 from bica.invert.explain import Explanations
 from bica.model.or_mixture import OrMixture
-from bica.text import USUAL_NOUNS, Nouns, folded, harmless, in_a_list
+from bica.text import USUAL_NOUNS, Nouns, harmless, listed
 
 LISTED_ROWS = 1000  # impossible rows listed in JSON
 SHOWN_ROWS = 5  # impossible rows listed on the screen
@@ -133,9 +133,8 @@ def _named(names: tuple[str, ...], chosen: NDArray[np.bool_]) -> list[str]:
 def _observed_words(model: OrMixture, cells: NDArray[np.uint8]) -> str:
     parts = []
     for code, state in ((1, "on"), (0, "off"), (2, "unknown")):
-        names = [in_a_list(harmless(name)) for name in _named(model.sensors, cells == code)]
-        if names:
-            parts.append(f"{state}: {folded(names, SENSORS_SHOWN)}")
+        if (cells == code).any():
+            parts.append(f"{state}: {listed(_named(model.sensors, cells == code), SENSORS_SHOWN)}")
     return "\n".join(parts)
 
 
@@ -150,9 +149,7 @@ def _explanations(model: OrMixture, found: Explanations, nouns: Nouns) -> Table:
     for k, rank in enumerate(found.rank.tolist()):
         tied = (found.rank == rank).sum() > 1 or (found.more_ties and rank == found.rank[-1])
         active = (
-            sensor_list(list(map(in_a_list, _named(names, found.activity[k]))))
-            if found.activity[k].any()
-            else Text("none")
+            Text(listed(_named(names, found.activity[k]), SENSORS_SHOWN)) if found.activity[k].any() else Text("none")
         )
         errors = [Text(_error_words(model, found, k))] if erred else []
         table.add_row(f"{rank}=" if tied else f"{rank}", number(float(found.probability[k])), active, *errors)
@@ -163,9 +160,8 @@ def _error_words(model: OrMixture, found: Explanations, k: int) -> str:
     words = []
     verbs = ("not reached", "on by itself") if model.has_lossy_edges else ("missed", "false alarm")
     for verb, chosen in zip(verbs, (found.missed[k], found.false_alarm[k]), strict=True):
-        names = [in_a_list(harmless(name)) for name in _named(model.sensors, chosen)]
-        if names:
-            words.append(f"{verb}: {folded(names, SENSORS_SHOWN)}")
+        if chosen.any():
+            words.append(f"{verb}: {listed(_named(model.sensors, chosen), SENSORS_SHOWN)}")
     return "; ".join(words)
 
 
@@ -178,6 +174,6 @@ def _likely_sources(model: OrMixture, found: Explanations, nouns: Nouns) -> Tabl
     for source in np.argsort(-found.source_probability, kind="stable"):
         if found.source_probability[source] >= LIKELY:
             probability = number(float(found.source_probability[source]))
-            sensors = sensor_list(list(map(in_a_list, _named(model.sensors, model.mixing[:, source]))))
+            sensors = Text(listed(_named(model.sensors, model.mixing[:, source]), SENSORS_SHOWN))
             table.add_row(Text(harmless(names[source])), probability, sensors)
     return table

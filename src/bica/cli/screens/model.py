@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from rich import box
@@ -10,9 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bica.cli.options import note, screen_for
 from bica.errors import SettingError
-from bica.model.files import HARDLY_IN_DOUBT, ModelDocument, Rate, document_text
+from bica.model.files import HARDLY_IN_DOUBT, ModelDocument, Rate
 from bica.model.identified import (
     LEAKS_NAMED,
     determined_by,
@@ -23,18 +21,15 @@ from bica.model.identified import (
     shares_of,
     source_note,
 )
-from bica.output import free_name, write_output
 from bica.text import (
     BEFORE_A_FIT,
     USUAL_NOUNS,
     VERDICTS,
     Nouns,
     counted,
-    counted_as,
-    folded,
     harmless,
-    in_a_list,
     in_words_of,
+    listed,
     percent,
 )
 
@@ -82,26 +77,6 @@ NAME_WIDTH = 24  # characters
 SOURCES_SHOWN = 5  # of those that the order of the rows added or dropped
 
 
-def give_model(document: ModelDocument, output: str | None, *, as_json: bool, force: bool) -> None:
-    """Write the model that a command learned to a file if asked, and print it as JSON or as a table.
-
-    A model whose learning was interrupted never replaces a file: it is written beside it. One that a time limit ended
-    is what was asked for.
-    """
-    text = document_text(document)
-    if output is not None:
-        noted = document.fitted.get("diagnostics", {})
-        keeps = noted.get("interrupted") and "time_limit" not in noted and Path(output).is_file()
-        place = str(free_name(output, "unfinished")) if keeps else output
-        write_output(place, text, force)
-        if place != output:
-            note(f"{output} is as it was; the unfinished model is in {place}")
-    if as_json:
-        write_output("-", text, force)
-    else:
-        show_model(screen_for(output), document)
-
-
 @dataclass(frozen=True, slots=True)
 class Choice:
     """Which sources are shown, and in which order."""
@@ -125,10 +100,10 @@ class Choice:
             "support": support or [],
         }
         values = by_sort[self.sort]
-        names = document.source_names()
-        found = [place for place, name in enumerate(names) if self._meets(document, place, name)]
-        # a model file need not be in order of probability: without a wish, its own order stays
-        return found if self == Choice() else sorted(found, key=lambda place: (-values[place], place))
+        if self == Choice():  # without a wish, a model file need not be in order of probability
+            return [place for place, source in enumerate(document.sources) if source.sensors]
+        found = [place for place, name in enumerate(document.source_names()) if self._meets(document, place, name)]
+        return sorted(found, key=lambda place: (-values[place], place))
 
     def _meets(self, document: ModelDocument, place: int, name: str) -> bool:
         sensors = [document.sensors[i] for i in document.sources[place].sensors]
@@ -146,8 +121,8 @@ def show_model(screen: Console, document: ModelDocument, *, full: bool = False, 
     places = choice.places(document)
     shown = places if full else places[: choice.top]
     table = source_table(document, shown, full=full)
-    sources, sensors = counted_as(len(document.sources), nouns.source), counted_as(len(document.sensors), nouns.sensor)
-    screen.print(Text(f"{sources} behind {sensors}", style="bold"))
+    size = f"{counted(len(document.sources), 'source')} behind {counted(len(document.sensors), 'sensor')}"
+    screen.print(Text(in_words_of(nouns, size), style="bold"))
     if shown:
         screen.print(table)
     if len(shown) < len(document.sources):
@@ -157,7 +132,7 @@ def show_model(screen: Console, document: ModelDocument, *, full: bool = False, 
     else:
         noise = noise_words(document.false_alarm, document.miss)
         screen.print(Text(f"noise: {noise}{noise_interval(document.fitted)}"))
-    screen.print(Text(harmless(fitted_words(document.fitted, nouns))))
+    screen.print(Text(harmless(in_words_of(nouns, fitted_words(document.fitted)))))
     for sentence in edge_words(document.fitted):
         screen.print(Text(harmless(in_words_of(nouns, sentence, document.sensors))))
     order = order_words(document.fitted)
@@ -214,15 +189,13 @@ def source_table(document: ModelDocument, places: Sequence[int], *, full: bool) 
     is_identified = determined_by(document).is_identified if document.has_lossy_edges else ()
     table.add_column(f"{document.nouns.sensor[1]}{heading}", overflow="fold")
     at_most = SENSORS_SHOWN if len(places) <= FEW else SENSORS_OF_MANY
-    names = document.source_names()
+    names, numbers = document.source_names(), list(zip(*shown.values(), strict=True))
     for place in places:
         source = document.sources[place]
-        sensors = [in_a_list(document.sensors[i]) for i in source.sensors]
-        if is_identified:
-            reach = reach_words(source, is_identified=is_identified[place])
-            sensors = [f"{sensor} {words}".rstrip() for sensor, words in zip(sensors, reach, strict=True)]
-        cells, drives = [cells[place] for cells in shown.values()], sensor_list(sensors, full=full, at_most=at_most)
-        table.add_row(Text(harmless(names[place])), *cells, drives)
+        reach = reach_words(source, is_identified=is_identified[place]) if is_identified else ()
+        sensors = map(document.sensors.__getitem__, source.sensors)
+        drives = listed(sensors, len(source.sensors) if full else at_most, reach)
+        table.add_row(Text(harmless(names[place])), *numbers[place], Text(drives))
     return table
 
 
@@ -300,11 +273,6 @@ def plain_table(first_column: str) -> Table:
     return table
 
 
-def sensor_list(names: Sequence[str], *, full: bool = False, at_most: int = SENSORS_SHOWN) -> Text:
-    """The sensors of one source; only the first ones if there are many, unless ``full``."""
-    return Text(folded(list(map(harmless, names)), len(names) if full else at_most))
-
-
 def number(value: float) -> str:
     """A probability with four decimals, or with three significant digits if it is small.
 
@@ -364,7 +332,7 @@ def _source_list(sources: Sequence[Any]) -> str:
     return "; ".join([*names[:SOURCES_SHOWN], *(["..."] if len(names) > SOURCES_SHOWN else [])])
 
 
-def fitted_words(fitted: Mapping[str, Any], nouns: Nouns = USUAL_NOUNS) -> str:
+def fitted_words(fitted: Mapping[str, Any]) -> str:
     """How the model was found, as far as the file says.
 
     >>> fitted_words({"method": "findbica", "n_samples": 5000, "converged": True})
@@ -375,7 +343,7 @@ def fitted_words(fitted: Mapping[str, Any], nouns: Nouns = USUAL_NOUNS) -> str:
     words = f"learned by {fitted.get('method') or 'an unnamed method'}"
     n_samples, log_likelihood = fitted.get("n_samples"), fitted.get("log_likelihood")
     if n_samples is not None:
-        words += f" from {counted_as(n_samples, nouns.row)}"
+        words += f" from {counted(n_samples, 'row')}"
     if log_likelihood is not None:  # the file writes minus infinity as text
         words += f", log-likelihood {float(log_likelihood):.7g}"
     return words if fitted.get("converged") is not False else f"{words}; it had not settled when it stopped"

@@ -13,10 +13,10 @@ from rich.text import Text
 
 from bica.applications.monitoring.assignment import Assignment
 from bica.cli.options import print_json, screen_for
-from bica.cli.screens.model import number, plain_table, sensor_list
+from bica.cli.screens.model import SENSORS_SHOWN, number, plain_table
 from bica.metrics.matching import aligned, paired_sources
 from bica.model.or_mixture import OrMixture
-from bica.text import counted, folded, harmless, percent
+from bica.text import counted, folded, harmless, listed, percent
 
 
 def comparison_values(found: OrMixture, truth: OrMixture) -> list[dict[str, Any]]:
@@ -61,12 +61,18 @@ def comparison_table(pairs: list[dict[str, Any]], tick: str) -> Table:
         true, found = pair["true"], pair["found"]
         if true is not None:
             ours = number(found["probability"]) if found else "-"
-            name, sensors = Text(harmless(true["name"])), sensor_list(true["sensors"])
+            name, sensors = Text(harmless(true["name"])), Text(listed(true["sensors"], SENSORS_SHOWN))
             table.add_row(name, sensors, number(true["probability"]), ours, tick if pair["exact"] else "no")
         if found is not None and not pair["exact"]:
             below = "  found as" if true else f"{harmless(found['name'])} (spurious)"
             ours = "" if true else number(found["probability"])
-            table.add_row(Text(below), sensor_list(found["sensors"]), "" if true else "-", ours, "" if true else "no")
+            table.add_row(
+                Text(below),
+                Text(listed(found["sensors"], SENSORS_SHOWN)),
+                "" if true else "-",
+                ours,
+                "" if true else "no",
+            )
     return table
 
 

@@ -11,19 +11,16 @@ import os
 import re
 import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bica.data.columns import GROUPED_SENSORS, Chunk, Columns, checked_weights, chunk_of_values, rows_a_chunk
-from bica.errors import DataError, RowError
+from bica.errors import DataError
 from bica.output import end_passing, interruption, passing_path
 from bica.progress import memory_left
 
@@ -303,21 +300,13 @@ def _skip(file: BinaryIO, n_bytes: int, size: int) -> None:
         raise EOFError
 
 
+AT_A_TIME = 1024  # lines that are looked at, where nobody says how many
 HEADER_LINES = 1000  # a name may hold line ends, but not this many
 HEADER_CHARACTERS = 1 << 24
 NOT_EMPTY = "trim(line) <> ''"
 NOWHERE = "\x1f\x1e\x1f\x1e"  # the engine wants a delimiter; no text holds this one, so that a line is one cell
 LONGEST_LINE = 8_000_000  # bytes
 BUFFER = 2 * LONGEST_LINE  # bytes that the engine reads at a time; by itself it would take sixteen lines
-
-
-LEAST_LIMIT = 1 << 16  # bytes that a line of any table may take
-BYTES_PER_CELL = 1000  # far more than a number takes
-
-
-def longest_line(n_columns: int, n_bytes: int = 0) -> int:
-    """How many bytes a line of so many cells may take, and of so many bytes beside them."""
-    return min(LONGEST_LINE, max(LEAST_LIMIT, BYTES_PER_CELL * n_columns + n_bytes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +317,7 @@ class TextLines:
     compression: Compression = "none"
     skip: int = 0  # lines at the start that are not wanted
     longest: int = LONGEST_LINE  # bytes of a line; the engine keeps thousands of lines at hand
+    at_a_time: int = AT_A_TIME  # rows of one chunk
 
     @property
     def source(self) -> str:
@@ -343,7 +333,7 @@ class TextLines:
             "auto_detect=false, strict_mode=false, hive_partitioning=false)"
         )
 
-    def query(self, sql: str, n_rows: int = 1024) -> Iterator[list[Row]]:
+    def query(self, sql: str, n_rows: int = AT_A_TIME) -> Iterator[list[Row]]:
         """The result of a query, so many rows at a time."""
         return batches_of_query(self.path, sql, n_rows)
 
@@ -363,82 +353,3 @@ class TextLines:
             if len(first) == HEADER_LINES or n_characters > HEADER_CHARACTERS:
                 break
         return first
-
-
-GROUPED_ROWS = 1 << 16  # distinct lines at a time, of few cells each
-
-
-class Parser(Protocol):
-    """What a line means."""
-
-    def values(self, lines: list[str], first_row: int, places: Sequence[int]) -> NDArray[Any]:
-        """The numbers in these columns of the lines; NaN where a cell is missing."""
-
-    def texts(self, lines: list[str], places: Sequence[int]) -> list[tuple[str, ...]]:
-        """The cells of each of these columns as they are written; the lines were read before."""
-
-
-@dataclass(frozen=True, slots=True)
-class LinesTable:
-    """Rows of text; empty lines are no rows."""
-
-    lines: TextLines
-    parser: Parser
-    columns: Columns
-
-    @property
-    def sensors(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return self.columns.sensors
-
-    def chunks(self) -> Iterator[Chunk]:
-        """Every row, in order, a few megabytes at a time."""
-        sql, first_row = f"SELECT line FROM {self.lines.source} WHERE {NOT_EMPTY}", 0
-        for rows in self.lines.query(sql, rows_a_chunk(self.columns.n_columns)):
-            lines = [line for (line,) in rows]
-            try:
-                yield self.parsed(lines, first_row)
-            except RowError as error:
-                raise DataError(error.at(f"line {self._line_of(error.row)}")) from None
-            first_row += len(rows)
-
-    def distinct(self) -> Iterator[Chunk]:
-        """The distinct lines of a narrow table of 0 and 1, grouped by the engine; every row of any other."""
-        narrow = len(self.sensors) <= GROUPED_SENSORS and self.columns.thresholds is None
-        plain = self.columns.weight is None and not self.columns.others  # ids and times make every line distinct
-        return self._grouped() if narrow and plain else self.chunks()
-
-    def _grouped(self) -> Iterator[Chunk]:
-        sql = f"SELECT line, count(*) FROM {self.lines.source} WHERE {NOT_EMPTY} GROUP BY line"
-        for rows in self.lines.query(sql, GROUPED_ROWS):
-            lines, counts = [line for line, _ in rows], [count for _, count in rows]
-            try:
-                chunk = self._chunk(lines, 0)
-            except DataError:
-                for _ in self.chunks():
-                    pass  # meets the same trouble, and knows the number of the line
-                raise
-            yield replace(chunk, weights=np.array(counts, np.float64))
-
-    def parsed(self, lines: list[str], first_row: int) -> Chunk:
-        """These lines as rows, with their labels; a ``RowError`` says which row is wrong."""
-        return replace(self._chunk(lines, first_row), labels=self._labels(lines))
-
-    def _chunk(self, lines: list[str], first_row: int) -> Chunk:
-        columns = self.columns
-        wanted = columns.places if columns.weight is None else [*columns.places, columns.weight]
-        values, weights = self.parser.values(lines, first_row, wanted), None
-        if columns.weight is not None:
-            weights = checked_weights(values[:, -1].astype(np.float64), first_row)
-            values = values[:, :-1]
-        return chunk_of_values(values, self.sensors, columns.thresholds, first_row, weights)
-
-    def _labels(self, lines: list[str]) -> tuple[tuple[str, ...], ...]:
-        places = [place for _, place in self.columns.carried]
-        return tuple(self.parser.texts(lines, places)) if places else ()
-
-    def _line_of(self, row: int) -> int:
-        """The number of a row's line in the file, counted from 1 as editors do."""
-        whole = replace(self.lines, skip=0).all_lines()
-        full = (number for number, line in enumerate(whole, 1) if number > self.lines.skip and line.strip(" "))
-        return next(islice(full, row, None))

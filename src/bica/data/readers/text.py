@@ -10,17 +10,30 @@ import csv
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from math import isnan, nan
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.data.columns import AS_TEXT, SAMPLE, Chunk, ColumnLook, Columns, Options, looks_of, numbered, strange_value
-from bica.data.readers.engine import LONGEST_LINE, LinesTable, TextLines
+from bica.data.columns import (
+    AS_TEXT,
+    GROUPED_SENSORS,
+    SAMPLE,
+    Chunk,
+    ColumnLook,
+    Columns,
+    Options,
+    checked_weights,
+    chunk_of_values,
+    looks_of,
+    numbered,
+    strange_value,
+)
+from bica.data.readers.engine import LONGEST_LINE, NOT_EMPTY, TextLines
 from bica.errors import DataError, RowError
 from bica.text import brief, counted
 
@@ -28,6 +41,94 @@ DELIMITERS = ",;\t|"
 WORDS = {"": nan, "na": nan, "nan": nan, "null": nan, "true": 1.0, "false": 0.0}
 REMEMBERED = 1 << 17  # cells
 LONGEST_REMEMBERED = 32  # characters
+
+
+LEAST_LIMIT = 1 << 16  # bytes that a line of any table may take
+BYTES_PER_CELL = 1000  # far more than a number takes
+
+
+def longest_line(n_columns: int, n_bytes: int = 0) -> int:
+    """How many bytes a line of so many cells may take, and of so many bytes beside them."""
+    return min(LONGEST_LINE, max(LEAST_LIMIT, BYTES_PER_CELL * n_columns + n_bytes))
+
+
+GROUPED_ROWS = 1 << 16  # distinct lines at a time, of few cells each
+
+
+class Parser(Protocol):
+    """What a line means."""
+
+    def values(self, lines: list[str], first_row: int, places: Sequence[int]) -> NDArray[Any]:
+        """The numbers in these columns of the lines; NaN where a cell is missing."""
+
+    def texts(self, lines: list[str], places: Sequence[int]) -> list[tuple[str, ...]]:
+        """The cells of each of these columns as they are written; the lines were read before."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinesTable:
+    """Rows of text; empty lines are no rows."""
+
+    lines: TextLines
+    parser: Parser
+    columns: Columns
+
+    @property
+    def sensors(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.columns.sensors
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Every row, in order, a few megabytes at a time."""
+        sql, first_row = f"SELECT line FROM {self.lines.source} WHERE {NOT_EMPTY}", 0
+        for rows in self.lines.query(sql, self.lines.at_a_time):
+            lines = [line for (line,) in rows]
+            try:
+                yield self.parsed(lines, first_row)
+            except RowError as error:
+                raise DataError(error.at(f"line {self._line_of(error.row)}")) from None
+            first_row += len(rows)
+
+    def distinct(self) -> Iterator[Chunk]:
+        """The distinct lines of a narrow table of 0 and 1, grouped by the engine; every row of any other."""
+        narrow = len(self.sensors) <= GROUPED_SENSORS and self.columns.thresholds is None
+        plain = self.columns.weight is None and not self.columns.others  # ids and times make every line distinct
+        return self._grouped() if narrow and plain else self.chunks()
+
+    def _grouped(self) -> Iterator[Chunk]:
+        sql = f"SELECT line, count(*) FROM {self.lines.source} WHERE {NOT_EMPTY} GROUP BY line"
+        for rows in self.lines.query(sql, GROUPED_ROWS):
+            lines, counts = [line for line, _ in rows], [count for _, count in rows]
+            try:
+                chunk = self._chunk(lines, 0)
+            except DataError:
+                for _ in self.chunks():
+                    pass  # meets the same trouble, and knows the number of the line
+                raise
+            yield replace(chunk, weights=np.array(counts, np.float64))
+
+    def parsed(self, lines: list[str], first_row: int) -> Chunk:
+        """These lines as rows, with their labels; a ``RowError`` says which row is wrong."""
+        return replace(self._chunk(lines, first_row), labels=self._labels(lines))
+
+    def _chunk(self, lines: list[str], first_row: int) -> Chunk:
+        columns = self.columns
+        wanted = columns.places if columns.weight is None else [*columns.places, columns.weight]
+        values, weights = self.parser.values(lines, first_row, wanted), None
+        if columns.weight is not None:
+            weights = checked_weights(values[:, -1].astype(np.float64), first_row)
+            values = values[:, :-1]
+        return chunk_of_values(values, self.sensors, columns.thresholds, first_row, weights)
+
+    def _labels(self, lines: list[str]) -> tuple[tuple[str, ...], ...]:
+        places = [place for _, place in self.columns.carried]
+        return tuple(self.parser.texts(lines, places)) if places else ()
+
+    def _line_of(self, row: int) -> int:
+        """The number of a row's line in the file, counted from 1 as editors do."""
+        whole = replace(self.lines, skip=0).all_lines()
+        full = (number for number, line in enumerate(whole, 1) if number > self.lines.skip and line.strip(" "))
+        return next(islice(full, row, None))
 
 
 @dataclass(frozen=True, slots=True)
