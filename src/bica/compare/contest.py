@@ -12,28 +12,25 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from time import process_time
 from typing import Any, Protocol
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bica.compare.task import Setting, contender, cpu_limit, network_named, warm_up
+from bica.compare.task import Record, Setting, contender, cpu_limit, network_named, timed
 from bica.data.patterns import PatternCounts
 from bica.diagnose.verdicts import OTHER_MIXTURES, Diagnosis
-from bica.errors import BicaError, DataError, LimitError, SettingError
+from bica.errors import DataError, LimitError, SettingError
 from bica.invert.decode import decode
 from bica.invert.posterior import log_probability
 from bica.kernels.bits import unpacked
 from bica.methods import needs_n_sources
 from bica.metrics import compare_models, information_gain
-from bica.model.files import as_json
 from bica.model.fit import Fit
 from bica.model.or_mixture import OrMixture, load
 from bica.version import __version__
 
-Record = dict[str, Any]  # plain values that JSON can hold
 WITH_TRUTH = ("f1", "precision", "recall", "similarity", "hamming_distance")
 WITHOUT_TRUTH = ("held_out", "wrong_cells", "gain")
 SCORES = ("n_found", *WITH_TRUTH, *WITHOUT_TRUTH, "cpu_seconds")
@@ -198,7 +195,7 @@ class Match:
 
     def key(self) -> Record:
         """What distinguishes this job, with the settings of the contender and the content of the problem."""
-        settings = json.dumps(as_json(dict(contender(self.contender).settings)), sort_keys=True)
+        settings = contender(self.contender).settings_text()
         problem = {"problem": self.problem.title, "fingerprint": self.problem.fingerprint}
         return {"contender": self.contender, "settings": settings, **problem, "seed": self.seed}
 
@@ -211,14 +208,9 @@ class Match:
         """
         drawn, rival = self.problem.draw(self.seed), contender(self.contender)
         record = self.key() | {"version": __version__, "failure": None, "told": None, **dict.fromkeys(SCORES)}
-        try:
-            warm_up(self.contender)
-            begin = process_time()
-            with cpu_limit(self.time_limit):
-                fit = _fitted(self.contender, drawn, self.seed)
-            record["cpu_seconds"] = process_time() - begin
-        except BicaError as error:
-            return record | {"failure": str(error)}
+        fit = timed(self.contender, lambda: _fitted(self.contender, drawn, self.seed), record, self.time_limit)
+        if fit is None:
+            return record
         told = drawn.n_sources if rival.method is not None and needs_n_sources(rival.method) else None
         record |= {"told": told, **_named_scores(fit, drawn)}
         return record if rival.method in OTHER_MIXTURES else record | _or_scores(fit, drawn, self.time_limit)

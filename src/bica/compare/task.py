@@ -47,6 +47,10 @@ class Contender:
         given: dict[str, Any] = {"n_sources": n_sources} if needs_n_sources(self.method) else {}
         return method_named(self.method, **given, **self.settings)
 
+    def settings_text(self) -> str:
+        """The settings as one line of JSON."""
+        return json.dumps(as_json(dict(self.settings)), sort_keys=True)
+
     @property
     def estimates_probability(self) -> bool:
         """Whether its probabilities are estimates, not mere counts of what it covered."""
@@ -216,7 +220,7 @@ class Task:
 
     def key(self) -> Record:
         """What distinguishes this task from all others, the settings included, so that changed ones are run anew."""
-        settings = json.dumps(as_json(dict(contender(self.contender).settings)), sort_keys=True)
+        settings = contender(self.contender).settings_text()
         return {"contender": self.contender, "settings": settings, **asdict(self.setting), "seed": self.seed}
 
     def perform(self) -> Record:
@@ -231,14 +235,8 @@ class Task:
         problem = self.setting.draw(self.seed)
         rival = contender(self.contender)
         record = self.key() | {"version": __version__, "failure": None, **dict.fromkeys(MEASURES)}
-        try:
-            warm_up(self.contender)
-            begin = process_time()
-            fit = _fit(rival, problem, self.seed)
-            record["cpu_seconds"] = process_time() - begin
-        except BicaError as error:
-            return record | {"failure": str(error)}
-        return record | _measured(rival, fit, problem)
+        fit = timed(self.contender, lambda: _fit(rival, problem, self.seed), record)
+        return record if fit is None else record | _measured(rival, fit, problem)
 
 
 def tasks(contenders: Iterable[str], settings: Iterable[Setting], seeds: Iterable[int]) -> list[Task]:
@@ -283,6 +281,20 @@ def cpu_limit(seconds: float | None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
+
+
+def timed(name: str, fit: Callable[[], Fit], record: Record, time_limit: float | None = None) -> Fit | None:
+    """The fit of a contender; ``record`` is told its CPU seconds or, where it refused and there is none, why."""
+    try:
+        warm_up(name)
+        begin = process_time()
+        with cpu_limit(time_limit):
+            found = fit()
+        record["cpu_seconds"] = process_time() - begin
+    except BicaError as error:
+        record["failure"] = str(error)
+        return None
+    return found
 
 
 @cache
