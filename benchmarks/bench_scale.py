@@ -85,7 +85,7 @@ def measure(folder: Path, size: str, keep: bool) -> str:
     """One line of the table."""
     shape, _, engine = size.partition(":")
     n_rows, n_sensors = (int(float(number)) for number in shape.split("x"))
-    table, model = folder / f"table-{shape}{'-wide' * (engine == 'wide')}", folder / "model.json"
+    table, model = folder / f"table-{shape}{'-wide' * (engine == 'wide')}", folder / f"{size.replace(':', '-')}.json"
     truth = draw(table, n_rows, n_sensors, wide=engine == "wide")
     try:
         if engine == "decode":

@@ -131,3 +131,33 @@ def test_what_is_no_row_is_refused(row, sentence):
 def test_settings_without_sense_are_refused(settings):
     with pytest.raises(SettingError):
         Watcher(MODEL, **settings)
+
+
+CROWDED = random_network(40, 40, noise=Noise.flips(0.01), rng=np.random.default_rng(19))
+
+
+def test_rows_of_crowded_models_are_as_likely_as_with_their_most_probable_activity():
+    rows = CROWDED.sample(300, np.random.default_rng(1))
+    watcher, found = Watcher(CROWDED), decode(CROWDED, packed(rows))
+    sights = watcher.see_many(list(rows.astype(np.uint8)))
+    assert [seen.log_probability for seen in sights] == pytest.approx((-found.cost).tolist())
+    exact = log_probability(CROWDED, packed(rows[:2])).value
+    assert all(seen.log_probability <= value + 1e-9 for seen, value in zip(sights, exact, strict=False))
+
+
+def test_the_share_of_less_likely_rows_is_uniform_in_crowded_models_too():
+    n_rows, n_drawn = 3000, 4000
+    detector = Watcher(CROWDED, seed=3)._detector
+    chances = -decode(CROWDED, packed(CROWDED.sample(n_rows, np.random.default_rng(2)))).cost
+    shares = detector._shares_below(chances, np.ones(n_rows, dtype=bool))
+    spread = np.sqrt((1 / n_rows + 1 / n_drawn) / 12)  # of the mean: of these rows, and of those that were drawn
+    assert abs(shares.mean() - 0.5) < 4 * spread
+    quarter = np.sqrt((1 / n_rows + 1 / n_drawn) * 3 / 16)
+    assert abs((shares < 0.25).mean() - 0.25) < 4 * quarter
+
+
+@pytest.mark.parametrize("row", [[1, 0, None], [True, False, True], [1.0, 0.0, 1.0]])
+def test_cells_may_be_numbers_of_any_kind(row):
+    model = OrMixture([[1, 0], [1, 1], [0, 1]], [0.2, 0.5], Noise.flips(0.01))
+    expected = Watcher(model).see_many([row])  # and together with others
+    assert Watcher(model).see_many([row, [0, 1, 1]])[:1] == expected

@@ -13,11 +13,13 @@ exponentially.
 There are bets on every sensor (that its odds of being on have risen or fallen), and on rows as a whole: U is the share
 of the model's rows that are less likely than this one, ties broken at random, hence uniform; 1 + b (1 - 2 U) pays where
 rows are too unlikely. Of models with more than 16 sensors, that share is estimated from some thousand random rows.
+Where summing over all activities behind a row would take milliseconds, a row is as likely as it is together with its
+most probable activity: then U is the share of rows for which that is less, which is as uniform.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,14 +28,17 @@ from numpy.typing import NDArray
 from bica.data.rows import Rows
 from bica.errors import DataError, SettingError
 from bica.invert.decode import Decoder
-from bica.invert.posterior import log_probability
-from bica.kernels.bits import packed
+from bica.invert.elimination import Elimination
+from bica.invert.groups import groups_of
+from bica.invert.posterior import LATTICE_SENSORS, log_probability
+from bica.kernels.bits import Words, packed
 from bica.model.or_mixture import OrMixture
 
 Vector = NDArray[np.float64]
 
 ROWS_PER_FALSE_ALARM = 100_000
 TABLE_SENSORS = 16  # up to which all rows and their probabilities are listed
+QUICK_STATES = 1 << 12  # of a sum over the activities behind a row: some ten microseconds
 DRAWN_ROWS = 4000  # that stand for all rows of a wider model
 ODDS = (4.0, 2.0, 0.5, 0.1)  # of a sensor being on: the changes that are bet on
 STAKES = (0.2, 0.5, 0.9)  # of the bets on unlikely rows
@@ -60,15 +65,27 @@ class Alarm:
         return f"the world has changed: {what} (one such alarm in {self.rows_per_false_alarm:.15g} rows is false)"
 
 
-class DriftDetector:
-    """Watches whether rows still come from a model; see the head of this file for what it promises."""
+Chances = Callable[[Words], Vector]  # how likely each complete row is: the log of a probability, or what stands for it
 
-    def __init__(self, model: OrMixture, rows_per_false_alarm: float = ROWS_PER_FALSE_ALARM, seed: int = 0) -> None:
+
+class DriftDetector:
+    """Watches whether rows still come from a model; see the head of this file for what it promises.
+
+    ``chances`` says how likely rows are, on the scale of what ``see`` is given; without it, the log of a probability.
+    """
+
+    def __init__(
+        self,
+        model: OrMixture,
+        rows_per_false_alarm: float = ROWS_PER_FALSE_ALARM,
+        seed: int = 0,
+        chances: Chances | None = None,
+    ) -> None:
         if not 1 <= rows_per_false_alarm < np.inf:
             raise SettingError(f"one false alarm in {rows_per_false_alarm:g} rows cannot be promised; give 1 or more")
         self.model, self.limit = model, float(rows_per_false_alarm)
         self._rng = np.random.default_rng([seed, 1])
-        likelihoods, shares, on = _rows_of(model, np.random.default_rng([seed, 2]))
+        likelihoods, shares, on = _rows_of(model, np.random.default_rng([seed, 2]), chances)
         order = np.argsort(likelihoods, kind="stable")
         self._likelihood, self._below = likelihoods[order], np.concatenate([[0.0], np.cumsum(shares[order])])
         rate = np.clip(on, LEAST_RATE, 1 - LEAST_RATE)
@@ -129,15 +146,24 @@ class DriftDetector:
         return Alarm(self.limit, tuple(named))
 
 
-def _rows_of(model: OrMixture, rng: np.random.Generator) -> tuple[Vector, Vector, Vector]:
+def _rows_of(
+    model: OrMixture, rng: np.random.Generator, chances: Chances | None = None
+) -> tuple[Vector, Vector, Vector]:
     """Log-likelihoods of the model's rows, the share of each, and how often every sensor is on."""
-    if model.n_sensors <= TABLE_SENSORS:
+    if model.n_sensors <= TABLE_SENSORS and chances is None:
         shares = model.pattern_probability()
         bits = (np.arange(shares.size)[:, None] >> np.arange(model.n_sensors)) & 1
         with np.errstate(divide="ignore"):
             return np.log(shares), shares, shares @ bits
     rows = model.sample(DRAWN_ROWS, rng)
-    return log_probability(model, packed(rows)).value, np.full(len(rows), 1 / len(rows)), _often(model)
+    likelihoods = log_probability(model, packed(rows)).value if chances is None else chances(packed(rows))
+    return likelihoods, np.full(len(rows), 1 / len(rows)), _often(model)
+
+
+def _is_summed_quickly(model: OrMixture) -> bool:
+    """Whether the probability of a row is a matter of microseconds."""
+    wide = (group for group in groups_of(model) if group.sensors.size > LATTICE_SENSORS)
+    return all(group.reach is None and Elimination(group).n_states(QUICK_STATES) is not None for group in wide)
 
 
 def _often(model: OrMixture) -> Vector:
@@ -156,7 +182,7 @@ class Sight:
     active: tuple[int, ...]  # the sources that are on; as before where no set of sources explains the row
     switched_on: tuple[int, ...]
     switched_off: tuple[int, ...]
-    log_probability: float  # of the row; minus infinity where the model cannot produce it
+    log_probability: float  # of the row, or of it with ``active`` where more are too many; minus infinity: impossible
     alarm: Alarm | None
 
     @property
@@ -192,7 +218,9 @@ class Watcher:
             raise SettingError(f"the alarm cannot take every {every}th row; give 1 or more")
         self.model, self.every = model, every
         self._decoder = Decoder(model)
-        self._detector = DriftDetector(model, rows_per_false_alarm, seed)
+        self._sums = _is_summed_quickly(model)
+        chances = None if self._sums else lambda words: -self._decoder.decode(words).cost
+        self._detector = DriftDetector(model, rows_per_false_alarm, seed, chances)
         self._answers: dict[bytes, _Answer] = {}
         self._active: tuple[int, ...] = ()
         self.n_rows = self.n_strange = self.n_alarms = 0  # strange: rows that the model hardly ever shows
@@ -210,8 +238,7 @@ class Watcher:
         """
         if not rows:
             return []
-        checked = [_checked(row, self.model.n_sensors) for row in rows]
-        cells, observed = (np.array(parts) for parts in zip(*checked, strict=True))
+        cells, observed = _cells_of(rows, self.model.n_sensors)
         answers = self._answers_to(cells, observed)
         chances = np.array([chance for _, chance in answers])
         strange = self._detector.are_strange(chances) & observed.all(axis=1)
@@ -244,11 +271,24 @@ class Watcher:
             known = None if observed[places].all() else packed(observed[places])
             rows = Rows.of_words(packed(cells[places] == 1), known, self.model.n_sensors)
             found = self._decoder.decode(rows.words, rows.observed)
-            chances = log_probability(self.model, rows.words, rows.observed).value.tolist()
+            chances = (-found.cost).tolist()
+            if self._sums:
+                chances = log_probability(self.model, rows.words, rows.observed).value.tolist()
             active = [tuple(np.flatnonzero(row).tolist()) for row in found.activity]
             answers = [(on if possible else None) for on, possible in zip(active, found.feasible, strict=True)]
             self._answers.update(zip(first, zip(answers, chances, strict=True), strict=True))
         return [self._answers[key] for key in keys]
+
+
+def _cells_of(rows: Sequence[Row], n_sensors: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """The cells of the rows and which of them were observed: (n_rows, n_sensors)."""
+    if all(len(row) == n_sensors for row in rows):
+        cells = np.array(rows)  # of numbers, unless something is missing or strange
+        if cells.dtype.kind in "iub" and not ((cells != 0) & (cells != 1)).any():
+            return cells.astype(np.uint8), np.ones(cells.shape, dtype=bool)
+    checked = [_checked(row, n_sensors) for row in rows]
+    cells, observed = (np.array(parts) for parts in zip(*checked, strict=True))
+    return cells, observed
 
 
 def _checked(row: Row, n_sensors: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
