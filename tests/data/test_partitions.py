@@ -161,16 +161,19 @@ def saved(learned, path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("gaps", [False, True])
-def test_a_model_learned_from_partitions_is_the_model_of_the_table(gaps, tmp_path):
+def test_a_model_learned_from_partitions_is_the_model_of_the_table(gaps, weighted, tmp_path):
+    rng = np.random.default_rng(5)
     rows = sparse_table(4000).astype(float)
     if gaps:
-        rows[np.random.default_rng(5).random(rows.shape) < 0.01] = np.nan
-    counts = observe(rows).data
+        rows[rng.random(rows.shape) < 0.01] = np.nan
+    weights = rng.integers(0, 4, 4000).astype(float) if weighted else None
+    counts = observe(rows, sample_weight=weights).data
     expected = saved(learn(counts, Likelihood(n_jobs=1), np.random.default_rng(0)), tmp_path / "model.json")
     cells = np.where(np.isnan(rows), 2, rows).astype(np.uint8)
     for cuts in ([0, 4000], [0, 0, 1, 777, 4000, 4000]):
-        shelf = cut(cells, None, cuts)
+        shelf = cut(cells, weights, cuts)
         data = TableSums.of(Shelf.of(map(shelf.part, range(len(cuts) - 1)), counts.sensors))
         sums = learn(data, Likelihood(n_jobs=2), np.random.default_rng(0))
         assert saved(sums, tmp_path / "model.json") == expected
@@ -185,6 +188,29 @@ def test_large_wide_tables_are_learned_from_partitions(tmp_path):
     assert sums.counts() == data
     assert isinstance(observations_of(open_table(rows), large=1000), TableSums)
     assert isinstance(observations_of(open_table(rows)), PatternCounts)
+
+
+@pytest.mark.parametrize("cuts", [[0, 3000], [0, 0, 1001, 1001, 3000]], ids=["one file", "files, some without rows"])
+def test_measurements_weights_and_missing_cells_of_files_are_summed_as_in_memory(cuts, tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rng, on = np.random.default_rng(1), sparse_table(3000)
+    values = np.where(on, rng.integers(3, 6, on.shape), rng.integers(0, 3, on.shape))  # above 2: on
+    there, weights = rng.random(on.shape) >= 0.01, rng.integers(0, 5, 3000)
+    kinds = [pa.int16(), pa.float64(), pa.int64()]
+    columns = {
+        f"s{i:02d}": pa.array(values[:, i].tolist(), kinds[i % 3], mask=~there[:, i]) for i in range(on.shape[1])
+    }
+    table = pa.table({**columns, "n": pa.array(weights)})
+    (tmp_path / "parts").mkdir()
+    for number, (begin, end) in enumerate(pairwise(cuts)):
+        pq.write_table(table.slice(begin, end - begin), tmp_path / "parts" / f"{number}.parquet")
+    data = observations_of(open_table(tmp_path / "parts", sample_weight="n", binarize=2), large=0)
+    assert isinstance(data, TableSums)
+    counts = PatternCounts.of(np.where(there, on, np.nan), sensors=list(columns), sample_weight=weights)
+    assert data.counts() == counts
+    assert data.quiet_rows() == counts.quiet_rows()
+    for name in ("both", "on", "observed"):
+        assert np.array_equal(getattr(data.pair_counts(), name), getattr(counts.pair_counts(), name)), name
 
 
 @pytest.mark.slow
