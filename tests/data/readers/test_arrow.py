@@ -111,3 +111,18 @@ def test_a_large_file_without_pyarrow_is_read_by_the_engine(tmp_path, monkeypatc
     with_arrow = observations_of(table, large=10).counts()
     monkeypatch.setattr("bica.data.readers.relations.has_arrow", lambda: False)
     assert observations_of(table, large=10).counts() == with_arrow == PatternCounts.of(table)
+
+
+@pytest.mark.parametrize("n_columns", [5, 30])  # counted by a histogram, and by a hash table
+def test_booleans_of_large_narrow_files_are_counted_as_bits(n_columns, tmp_path, monkeypatch):
+    rng = np.random.default_rng(2)
+    for number, gaps in enumerate((0.0, 0.05)):
+        cells = rng.random((n_columns, 700)) < 0.2
+        columns = [pa.array(column, pa.bool_(), mask=rng.random(700) < gaps) for column in cells]
+        pq.write_table(pa.table(columns, names=[f"s{i}" for i in range(n_columns)]), tmp_path / f"{number}.parquet")
+    grouped = PatternCounts.of(tmp_path)
+    monkeypatch.setattr("bica.data.readers.relations.BITS_PAY", 0)
+    asked = []
+    monkeypatch.setattr("bica.data.readers.relations.RelationTable.distinct", lambda table: asked.append(table))
+    assert PatternCounts.of(tmp_path) == grouped
+    assert not asked
