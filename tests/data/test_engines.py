@@ -89,6 +89,25 @@ def test_dask_says_what_is_wrong_with_a_cell(dask_client, frame):
         observe(dd.from_pandas(strange, npartitions=2))
 
 
+def test_row_groups_of_files_with_missing_cells_weights_and_thresholds(dask_client, frame, tmp_path, monkeypatch):
+    monkeypatch.setattr("bica.data.engines.CELLS_A_TASK", 70 * 500)
+    rng = np.random.default_rng(1)
+    values = frame.astype(float).mask(rng.random(frame.shape) < 0.05) * 3
+    values["n"] = rng.integers(0, 5, len(values))
+    values[:1700].to_parquet(tmp_path / "a.parquet", index=False, row_group_size=301)
+    values[1700:].to_parquet(tmp_path / "b.parquet", index=False)
+    how = {"sample_weight": "n", "binarize": 2}
+    found = observe(frame_of_files(str(tmp_path), "dask"), **how).data
+    assert isinstance(found, TableSums)
+    assert len(found.partitions.parts) > 3
+    assert found.counts() == PatternCounts.of(values, **how)
+    strange = frame.astype(int)
+    strange.iloc[2000, 3] = 5
+    strange.to_parquet(tmp_path / "c.parquet", index=False, row_group_size=600)
+    with pytest.raises(DataError, match=r"c.parquet: row 2000, column 's03' holds 5"):
+        observe(frame_of_files(str(tmp_path / "c.parquet"), "dask"))
+
+
 def test_missing_cells_weights_and_thresholds_on_dask(dask_client, frame):
     import dask.dataframe as dd
 
@@ -100,12 +119,18 @@ def test_missing_cells_weights_and_thresholds_on_dask(dask_client, frame):
     assert observations_of(open_table(dd.from_pandas(values, npartitions=3), **how)).counts() == expected
 
 
-def test_files_become_a_frame_without_the_keys_of_their_folders(dask_client, frame, tmp_path):
+def test_files_are_read_by_the_workers_without_the_keys_of_their_folders(dask_client, frame, expected, tmp_path):
     for day in (0, 1):
         (tmp_path / f"day={day}").mkdir()
         frame[1500 * day : 1500 * day + 1500].to_parquet(tmp_path / f"day={day}" / "part.parquet", index=False)
+    frame[:0].to_parquet(tmp_path / "day=1" / "nothing.parquet", index=False)
     found = frame_of_files(str(tmp_path), "dask")
-    assert list(found.columns) == NAMES
-    assert observations_of(open_table(found)).counts() == PatternCounts.of(frame)
+    data = observe(found).data
+    assert data.sensors == tuple(NAMES)
+    assert isinstance(data, TableSums)
+    assert data.counts() == PatternCounts.of(frame)
+    assert saved(learn(data, Likelihood(n_jobs=2), np.random.default_rng(0)), tmp_path / "model.json") == expected
+    few = frame_of_files(str(tmp_path), "dask")
+    assert observe(few, columns=NAMES[:9]).data == PatternCounts.of(frame[NAMES[:9]])
     with pytest.raises(DataError, match="no Parquet files"):
         frame_of_files(str(tmp_path / "nothing*"), "dask")

@@ -10,6 +10,7 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from glob import glob
 from pathlib import Path
@@ -27,8 +28,24 @@ ENGINES = {"dask": "dask", "dask_expr": "dask", "pyspark": "spark"}  # by the pa
 ADDED_AT_ONCE = 8  # statistics that one worker adds up, so that none waits for all
 
 
+@dataclass(frozen=True, slots=True)
+class DaskFiles:
+    """Parquet files that the workers of Dask read by themselves: quicker than a frame, which would need pandas."""
+
+    files: tuple[str, ...]
+
+    def frame(self) -> Any:
+        """The same as a frame, which groups its rows where there are few columns."""
+        import dask.dataframe as dd
+        import pyarrow.parquet as pq
+
+        return dd.read_parquet(list(self.files))[pq.read_schema(self.files[0]).names]
+
+
 def engine_of(frame: Any) -> str | None:
-    """The engine of a data frame: "dask", "spark", or None for any other."""
+    """The engine of a data frame, or of files: "dask", "spark", or None for any other."""
+    if isinstance(frame, DaskFiles):
+        return "dask"
     home = type(frame).__module__.split(".")[0]
     return ENGINES.get(home) if type(frame).__name__ == "DataFrame" else None
 
@@ -39,19 +56,36 @@ def partitions_on(table: LazyTable) -> Partitions | None:
     engine = engine_of(native)
     if engine is None:
         return None
-    return DaskPartitions(native, table.columns) if engine == "dask" else SparkPartitions(native, table.columns)
+    return (
+        DaskPartitions.of_frame(native, table.columns) if engine == "dask" else SparkPartitions(native, table.columns)
+    )
 
 
 class DaskPartitions:
-    """Partitions of a Dask frame, on whatever scheduler is in use: threads, processes or a cluster."""
+    """Partitions on the workers of Dask, on whatever scheduler is in use: threads, processes or a cluster."""
 
-    def __init__(self, frame: Any, columns: Columns) -> None:
+    def __init__(self, sensors: tuple[str, ...], tasks: Sequence[Any]) -> None:
         import dask
 
-        self.sensors = columns.sensors
+        self.sensors = sensors
+        self.parts = dask.persist(*tasks)
+
+    @classmethod
+    def of_frame(cls, frame: Any, columns: Columns) -> DaskPartitions:
+        """The partitions of a frame."""
+        import dask
+
         pack = dask.delayed(packed, pure=False)
-        parts = [pack(part, columns, number) for number, part in enumerate(frame.to_delayed())]
-        self.parts = dask.persist(*parts)
+        return cls(columns.sensors, [pack(part, columns, number) for number, part in enumerate(frame.to_delayed())])
+
+    @classmethod
+    def of_files(cls, files: Sequence[Path], columns: Columns) -> DaskPartitions:
+        """The row groups of Parquet files, several of them in a partition where they are small."""
+        import dask
+
+        pack = dask.delayed(packed_groups, pure=False)
+        parts = [(str(file), *groups) for file in files for groups in _row_groups(file, len(columns.sensors))]
+        return cls(columns.sensors, [pack(*part, columns, number) for number, part in enumerate(parts)])
 
     def summed(self, statistic: Callable[..., Statistic], *given: Any) -> Statistic:
         """The sum over all partitions; the workers add up, and the driver gets the total."""
@@ -70,6 +104,40 @@ def packed(frame: Any, columns: Columns, number: int) -> Partition:
     table = FrameTable(nw.from_native(frame, eager_only=True), columns, in_order=False)
     nothing = Partition.of_cells(np.zeros((len(columns.sensors), 0), np.uint8))
     one = one_of([nothing, *(table.partitions(-1) or ())])
+    return Partition(one.on, one.n_rows, one.observed, one.weights, number)
+
+
+CELLS_A_TASK = 1 << 26  # of a file that a worker reads at once
+
+
+def _row_groups(file: Path, n_sensors: int) -> Iterator[tuple[list[int], int]]:
+    """Numbers of row groups that are read together, and the number of their first row; one part at least."""
+    import pyarrow.parquet as pq
+
+    groups: list[int] = []
+    first = n_rows = 0
+    meta = pq.read_metadata(file)
+    for group in range(meta.num_row_groups):
+        if groups and n_rows * n_sensors >= CELLS_A_TASK:
+            yield groups, first
+            groups, first, n_rows = [], first + n_rows, 0
+        groups.append(group)
+        n_rows += meta.row_group(group).num_rows
+    yield groups, first
+
+
+def packed_groups(file: str, groups: list[int], first_row: int, columns: Columns, number: int) -> Partition:
+    """Some row groups of a Parquet file as bits, read by a worker."""
+    import pyarrow.parquet as pq
+
+    from bica.data.readers.arrow import partition_of
+
+    with pq.ParquetFile(file) as source:
+        rows = source.read_row_groups(groups, use_threads=False)
+    try:
+        one = partition_of(rows, columns, first_row)
+    except DataError as error:
+        raise DataError(f"{file}: {error}") from None
     return Partition(one.on, one.n_rows, one.observed, one.weights, number)
 
 
@@ -119,28 +187,26 @@ def _applied_by_spark(statistic: Callable[..., Statistic], given: tuple[Any, ...
 
 
 def frame_of_files(path: str, engine: str) -> Any:
-    """The Parquet files of a folder or a pattern as a frame of an engine; keys in names of folders are no columns."""
+    """The Parquet files of a folder or a pattern, for an engine to read; keys in names of folders are no columns."""
     folder = Path(path)
     found = sorted(folder.rglob("*.parquet")) if folder.is_dir() else sorted(map(Path, glob(path, recursive=True)))
     files = [str(file) for file in found if not file.name.startswith((".", "_"))]
     if not files or not all(file.endswith(".parquet") for file in files):
         raise DataError(f"there are no Parquet files in {path}, and only these are read by {engine}")
     try:
-        return _dask_frame(files) if engine == "dask" else _spark_frame(files)
+        return _dask_files(files) if engine == "dask" else _spark_frame(files)
     except ImportError:
         raise SettingError(f'{engine} is not installed; `pip install "bica[{engine}]"` brings it') from None
 
 
-def _dask_frame(files: list[str]) -> Any:
-    import dask.dataframe as dd
-    import pyarrow.parquet as pq
+def _dask_files(files: list[str]) -> DaskFiles:
     from distributed import Client, get_client
 
     try:
         get_client()
     except ValueError:
         Client(set_as_default=True)  # of the cluster that DASK_SCHEDULER_ADDRESS names, else of one on this machine
-    return dd.read_parquet(files)[pq.read_schema(files[0]).names]
+    return DaskFiles(tuple(files))
 
 
 def _spark_frame(files: list[str]) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.columns import GROUPED_SENSORS, Chunk, Table, checked_names
-from bica.data.engines import partitions_on
+from bica.data.engines import DaskPartitions, partitions_on
 from bica.data.pairs import PairCounts, like_one_count, mirrored
 from bica.data.partitions import (
     BITS_OF_A_BLOCK,
@@ -33,6 +33,7 @@ from bica.data.partitions import (
 )
 from bica.data.patterns import PatternCounts, check_total_weight
 from bica.data.readers.frames import LazyTable
+from bica.data.tables import FilesTable
 from bica.errors import DataError
 from bica.kernels.bits import n_words
 from bica.progress import memory_left, tracked
@@ -120,6 +121,8 @@ def observations_of(table: Table, *, large: int | None = None) -> PatternCounts 
         return PatternCounts.of(table)
     if isinstance(table, LazyTable) and (spread := partitions_on(table)) is not None:
         return _checked(TableSums.of(spread))
+    if isinstance(table, FilesTable) and table.on_workers:
+        return _checked(TableSums.of(DaskPartitions.of_files(table.paths, table.columns)))
     shelf, chunks, n_rows = Shelf(table.sensors), [], 0
     for piece in tracked(_pieces(table, large), "reading the table"):
         if isinstance(piece, Partition):

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, bdtrik
 
 from bica.data.columns import Chunk
 from bica.data.pairs import Square, transposed, weight_planes
@@ -358,6 +357,8 @@ def binomial_quantile(level: Numbers, n_trials: Places, probability: float) -> N
     >>> binomial_quantile(np.array([0.2, 0.3, 0.8, 0.5]), np.array([2, 2, 2, 0]), 0.5)
     array([0., 1., 2., 0.])
     """
+    from scipy.special import bdtr, bdtrik  # only here: a worker would spend a quarter of its start on it
+
     if not 0 < probability < 1:
         return np.asarray(n_trials * probability, float)
     near = np.nan_to_num(np.clip(np.ceil(bdtrik(level, n_trials, probability)), 0, n_trials))

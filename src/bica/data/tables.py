@@ -18,7 +18,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard, Unpack
 import narwhals as nw
 from narwhals.exceptions import DuplicateError
 
-from bica.data.columns import Binarize, Chunk, ColumnLook, Columns, Options, Reading, Table, looks_of, rows_a_chunk
+from bica.data.columns import (
+    GROUPED_SENSORS,
+    Binarize,
+    Chunk,
+    ColumnLook,
+    Columns,
+    Options,
+    Reading,
+    Table,
+    looks_of,
+    rows_a_chunk,
+)
+from bica.data.engines import DaskFiles
 from bica.data.partitions import Partition
 from bica.data.readers.arrays import (
     ArrayTable,
@@ -110,7 +122,7 @@ def _tables_in(folder: Path) -> list[Path]:
     return found
 
 
-def open_files(paths: Sequence[Path], asked: Path, options: Options) -> Table:
+def open_files(paths: Sequence[Path], asked: Path, options: Options) -> FilesTable:
     """Files with the same columns as one table, in this order."""
     if not paths:
         raise DataError(f"there is no table in {asked}; tables are files such as .csv, .jsonl and .parquet")
@@ -206,6 +218,7 @@ class FilesTable:
 
     tables: tuple[Table, ...]
     paths: tuple[Path, ...]
+    on_workers: bool = False  # whether the workers of Dask are to read them
 
     @property
     def columns(self) -> Columns:
@@ -383,6 +396,10 @@ def open_table(
         if not (sensors is None and sample_weight is None and binarize is None and not reading):
             raise DataError("this table is open already: names, weights and thresholds come before that")
         return x
+    if isinstance(x, DaskFiles):
+        files = open_files([Path(file) for file in x.files], Path(x.files[0]), options)
+        few = len(files.sensors) <= GROUPED_SENSORS  # then Dask groups equal rows
+        return _open_lazy(nw.from_native(x.frame()), options) if few else replace(files, on_workers=True)
     if isinstance(x, str) and x.startswith(STORES):
         return stored_table(x, options)
     if isinstance(x, str | os.PathLike):
