@@ -38,8 +38,10 @@ RIDGE, LEAST_RIDGE = 1e-9, 1e-12  # added to the information, as a share of its 
 SMALL, FEW_SOURCES = 12, 24  # sensors and sources up to which exchanging two sources at once is cheap
 FEW_FOUND = 2  # unknown sources up to which more are added even if one alone does not pay
 BETTER = 1e-6  # nats: a smaller rise of the score is rounding
+SAME_AGAIN = 1e-2  # nats: the same sources at rates that are better by less are where they were
 ALL_SETS = 10  # sensors up to which every set is a candidate, and every relative is tried in place of a source
 TEMPTING = 0.1  # nats that a set must gain beside all sources to be tried in place of one
+LACKING_ONE = 0.3  # of all sources, where they are splinters; a quarter at most while wide sources explain noise
 NOTABLE = 2.5  # nats that a closer look must find: some of a thousand more sets offer less by chance
 
 
@@ -195,7 +197,8 @@ class SourceSearch:
         closer = self.off(len(present)) - self.off(len(sources))
         if closer < 0 or sources in self.left:
             return False
-        if closer == 0 and not self.task.scale.advantage(found, self.best) > self.better:
+        needed = max(self.better, SAME_AGAIN) if sources == present else self.better
+        if closer == 0 and not self.task.scale.advantage(found, self.best) > needed:
             return False
         if sources != present:
             self.left = self.left | {present}
@@ -417,10 +420,10 @@ def exchange_two(search: SourceSearch) -> bool:
         rest = search.without(pair) if loss[pair].min() < IN_DOUBT else None
         if rest is None:
             continue
-        bar = search.best.score - loss[pair].max() - HOPELESS
+        bar, gone = search.best.score - loss[pair].max() - HOPELESS, point.sources[pair]
         for start in search.promising(*rest, search.new(steep(search, rest[0])), bar):
             other = search.branch(search.refitted(*start, promptly=False))
-            while add(other):
+            while not np.isin(gone, other.best.fit.point.sources).all() and add(other):
                 pass
             if search.improves(other.best):
                 return True
@@ -441,14 +444,18 @@ def look_closer(search: SourceSearch) -> bool:
 
 
 def drowns_in_splinters(search: SourceSearch) -> bool:
-    """Whether there are more sources than sensors, most of them contained in others."""
+    """Whether there are more sources than sensors, and they are splinters."""
     return search.n_sources > search.surface.cells.n_sensors and has_splinters(search)
 
 
 def has_splinters(search: SourceSearch) -> bool:
-    """Whether most sources are contained in others."""
+    """Whether most sources are contained in others, many of them in one that has a single sensor more.
+
+    In noisy rows a few wide sources contain most others for a while; splinters of one source lack a sensor each.
+    """
     sources = search.best.fit.point.sources
-    return bool(2 * largest(sources).sum() < sources.size)
+    contained = 2 * largest(sources).sum() < sources.size
+    return bool(contained and less_one(sources, least=1).sum() >= LACKING_ONE * sources.size)
 
 
 DOING: dict[Move, str] = {
@@ -494,3 +501,15 @@ def largest(sources: Sets) -> Flags:
     inside = (sources[:, None] & sources == sources[:, None]) & (sources[:, None] != sources)
     outermost: Flags = ~inside.any(axis=1)
     return outermost
+
+
+def less_one(sources: Sets, least: int = 2) -> Flags:
+    """Which sets of so many sensors or more are another one less one sensor.
+
+    >>> less_one(np.array([7, 3, 1])).tolist()
+    [False, True, False]
+    """
+    sizes = np.bitwise_count(sources.view(np.uint64))
+    inside = sources[:, None] & sources == sources
+    lacking: Flags = (inside & (sizes >= least) & (sizes[:, None] == sizes + 1)).any(axis=0)
+    return lacking

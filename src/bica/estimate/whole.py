@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from bica.errors import BicaWarning
 from bica.estimate.lattice import AT_BOUND, HIGHEST, BetaPrior, Flags, NoiseShape, Refit, Sets, lowest_rate, refit
 from bica.estimate.score import TYPICAL_RATE, Scale, StandardErrors, standard_errors
-from bica.estimate.search import Move, SearchTask, SourceSearch, Start, drop, has_splinters, largest
+from bica.estimate.search import Move, SearchTask, SourceSearch, Start, drop, has_splinters, largest, less_one
 from bica.estimate.settings import Settings, Varying
 from bica.model.files import LEVEL, probability_interval
 from bica.model.fit import Fit
@@ -424,18 +424,6 @@ def looks_lossy(sources: Sets, kind: NoiseKind) -> bool:
     (True, False)
     """
     return kind is not FLIPS or bool(less_one(sources).sum() >= SPLINTERS * sources.size > 0)
-
-
-def less_one(sources: Sets) -> Flags:
-    """Which sets of two or more sensors are another one less one sensor.
-
-    >>> less_one(np.array([7, 3, 1])).tolist()
-    [False, True, False]
-    """
-    sizes = np.bitwise_count(sources.view(np.uint64))
-    inside = sources[:, None] & sources == sources
-    lacking: Flags = (inside & (sizes >= 2) & (sizes[:, None] == sizes + 1)).any(axis=0)
-    return lacking
 
 
 def promised(search: SourceSearch, surface: Any) -> float:

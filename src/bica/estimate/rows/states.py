@@ -187,7 +187,7 @@ FIRST_ROWS, FIRST_WORK = 4, 0.3  # every so many-th of the rows, and the share o
 NOISE_WORK = 5e9  # five to ten seconds for every other kind of noise
 BETTER = 1e-3  # nats: lists leave states out, so a smaller rise of the score means nothing
 MOST_CUT = 0.05  # share of the rows with too many states: without more of them a search would go astray
-PROBED, FAR_TOO_MANY = 32, 2.0  # every so many-th row is tried first; times the limit, lest these few mislead
+PROBED, FAR_TOO_MANY = 32, 1.25  # every so many-th row is tried first; times the limit, lest these few mislead
 LEAST_FLIPS = 1e-4  # a flip rate to begin with: rows that no present source explains cost too many states with less
 
 
