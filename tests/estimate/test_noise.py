@@ -1,5 +1,7 @@
 """Which noise the sensors have: chosen by evidence, with the sources that the right noise makes visible."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -10,7 +12,7 @@ from bica.diagnose.verdicts import Diagnosis
 from bica.estimate.blocks.learn import rate_of_noise_alone, with_noise_alone
 from bica.estimate.lattice import Surface
 from bica.estimate.likelihood import lattice_task
-from bica.estimate.search import has_splinters
+from bica.estimate.search import SAME_AGAIN, Start, has_splinters
 from bica.estimate.settings import Settings, Varying
 from bica.estimate.whole import TYPICAL_ERROR, log_evidence, own_rates, promised
 from bica.model.fit import Fit
@@ -103,8 +105,21 @@ def test_where_one_flip_rate_is_right_nothing_changes(seed, flip_rate):
 
 
 def search_of(rows):
-    search = lattice_task(Varying.of(PatternCounts.of(rows), (), ()), Settings()).search()
+    search = task_of(rows).search()
     search.run()
+    return search
+
+
+def task_of(rows):
+    return lattice_task(Varying.of(PatternCounts.of(rows), (), ()), Settings())
+
+
+def search_at(rows, sources):
+    """A search that stands at these sources, with the rates and the noise they begin with."""
+    start = Start(np.array(sources), np.full(len(sources), 0.1), np.ones(len(sources), bool), np.array([0.1]))
+    search = task_of(rows).search(start)
+    here = search.surface.at(start.sources, start.rate, start.noise)  # a refit would drop sources that do not pay
+    search.best = replace(search.best, fit=replace(search.best.fit, point=here))
     return search
 
 
@@ -149,6 +164,25 @@ def test_splinters_are_sources_within_others():
     _, rows = unequal(100)
     assert has_splinters(search_of(rows))
     assert not has_splinters(search_of(np.random.default_rng(0).random((300, 4)) < 0.2))
+
+
+def test_sources_within_one_wide_source_are_none():
+    """Noisy rows suggest a wide source for a while; only sources that lack single sensors tell of edges that fail."""
+    rows = np.random.default_rng(0).random((300, 6)) < 0.2
+    assert has_splinters(search_at(rows, [0b111111, 0b111110, 0b111101, 0b111011]))
+    assert not has_splinters(search_at(rows, [0b111111, 0b11, 0b1100, 0b110000, 0b1001]))
+
+
+def test_sources_that_come_back_at_the_same_rates_are_no_success():
+    """Each success begins all moves again, so the last digits of a refit must not count as one."""
+    rows = OrMixture([[1, 0], [1, 1], [0, 1]], [0.3, 0.2], Noise.flips(0.05)).sample(1000, np.random.default_rng(1))
+    search = search_of(rows)
+    best = search.best
+    again = replace(best, fit=replace(best.fit, objective=best.fit.objective + 0.5 * SAME_AGAIN))
+    assert search.task.scale.advantage(again, best) > search.better
+    assert not search.improves(again)
+    higher = replace(best, fit=replace(best.fit, objective=best.fit.objective + 2 * SAME_AGAIN))
+    assert search.improves(higher)
 
 
 def test_the_slope_promises_nothing_where_one_rate_is_right_and_much_where_it_is_not():

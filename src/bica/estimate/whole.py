@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.errors import BicaWarning
-from bica.estimate.lattice import AT_BOUND, HIGHEST, BetaPrior, Flags, NoiseShape, Refit, Sets, lowest_rate, refit
+from bica.estimate.lattice import AT_BOUND, HIGHEST, BetaPrior, NoiseShape, Refit, Sets, lowest_rate, refit
 from bica.estimate.score import TYPICAL_RATE, Scale, StandardErrors, standard_errors
 from bica.estimate.search import Move, SearchTask, SourceSearch, Start, drop, has_splinters, largest, less_one
 from bica.estimate.settings import Settings, Varying
