@@ -240,7 +240,8 @@ class TableSums:
 
     def fetch(self, blocks: Sequence[Places]) -> None:
         """Count the patterns of these blocks, unless that was done before: in one pass, or in a few."""
-        wanted = {tuple(self.places[block].tolist()) for block in blocks} - self.answers.blocks.keys()
+        every = (tuple(self.places[block].tolist()) for block in blocks)
+        wanted = {key for key in every if key not in self.answers.blocks}  # a difference of sets reads all answers
         dense = not self.has_gaps
         large = sorted(key for key in wanted if dense and len(key) <= DENSE_SENSORS)
         for group in _groups(large):

@@ -100,11 +100,17 @@ class Block:
     sensors: NDArray[np.int64]
     n_anchor: int
     lone: bool = False  # the anchor is one sensor, and only a source of this sensor alone is looked for
+    anchor: frozenset[int] = field(init=False)
+    members: frozenset[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        sensors = self.sensors.tolist()
+        object.__setattr__(self, "anchor", frozenset(sensors[: self.n_anchor]))
+        object.__setattr__(self, "members", frozenset(sensors))
 
     def decides(self, column: tuple[int, ...]) -> bool:
         """Whether this block decides if there is a source of these sensors."""
-        anchor, sensors = self.sensors[: self.n_anchor].tolist(), self.sensors.tolist()
-        return set(anchor) <= set(column) <= set(sensors) and not (self.lone and len(column) > 1)
+        return self.anchor.issubset(column) and self.members.issuperset(column) and not (self.lone and len(column) > 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,10 +213,13 @@ class Pool:
         >>> [part.tolist() for part in pool.restricted_to(np.array([0, 2]))]
         [[1, 2], [0.1, 0.2]]
         """
-        place = {sensor: 1 << bit for bit, sensor in enumerate(sensors.tolist())}
-        rates: dict[int, float] = defaultdict(float)
-        for column in self.touching(place):
-            rates[sum(place.get(sensor, 0) for sensor in column)] += self.sources[column].rate
+        inside: dict[Column, int] = {}
+        for bit, sensor in enumerate(sensors.tolist()):
+            for column in self.reaching.get(sensor, ()):
+                inside[column] = inside.get(column, 0) | 1 << bit
+        rates: dict[int, float] = {}
+        for column, mask in inside.items():
+            rates[mask] = rates.get(mask, 0.0) + self.sources[column].rate
         masks = sorted(rates)
         return np.array(masks, np.int64), np.array([rates[mask] for mask in masks], float)
 
@@ -271,7 +280,8 @@ class BlockLearner:
         moving = np.arange(found.size) >= fixed.size
         moving[: fixed.size] = ~fixed
         error = np.zeros(found.size)
-        error[moving] = np.sqrt(np.diag(covariance_of(information[np.ix_(moving, moving)])))
+        moved = information if moving.all() else information[np.ix_(moving, moving)]
+        error[moving] = np.sqrt(np.diag(covariance_of(moved)))
         flips = FlipSlope(*profiled_flip_rate(found, rate, fixed, rows, float(rates[0][0]), matrices))
         decided = _decided(block, found[fixed.size :], rate[fixed.size :], error[fixed.size :])
         decided |= self._known_estimates(block, rate, error, fixed)
