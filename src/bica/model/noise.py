@@ -83,11 +83,9 @@ class Noise:
 
     def of_sensors(self, sensors: Sequence[int] | NDArray[np.int64]) -> Noise:
         """The noise of these sensors only."""
-        return (
-            self
-            if self.n_sensors is None
-            else Noise(*(_of_sensors(rate, sensors) for rate in (self.false_alarm, self.miss)))
-        )
+        if self.n_sensors is None:
+            return self
+        return Noise(*(_of_sensors(rate, sensors) for rate in (self.false_alarm, self.miss)))
 
     def apply(self, rows: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
         """What noisy sensors show of ``rows``."""
