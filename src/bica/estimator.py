@@ -391,9 +391,9 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """The sources and their columns, as a chart (needs "bica[report]")."""
         return self._fitted().model.plot_matrix()
 
-    def plot_network(self) -> altair.LayerChart:
-        """Sources on the left, the columns that they reach on the right (needs "bica[report]")."""
-        return self._fitted().model.plot_network()
+    def plot_network(self, near: str | None = None) -> altair.LayerChart:
+        """Sources on the left, the columns that they reach on the right; ``near`` draws one with its neighbours."""
+        return self._fitted().model.plot_network(near)
 
     def plot_patterns(self, X: Any = None) -> altair.HConcatChart:
         """The most frequent patterns, observed and expected; without ``X`` those of the rows learned from."""

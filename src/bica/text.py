@@ -224,7 +224,7 @@ def percent(share: float) -> str:
 
 
 VERDICTS = {  # and what each means
-    "fits": "fits: the rows are as the model has them",
+    "fits": "fits: the rows look as the model expects",
     "too few rows": "too few rows: so few could not contradict a wrong model either",
     "doubtful": "doubtful: take the model with care",
     "misfit": "misfit: the rows contradict the model",

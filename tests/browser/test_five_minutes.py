@@ -49,7 +49,7 @@ def test_a_newcomer_has_a_report_to_send_within_five_minutes(tmp_path, visit):
     assert "the row index that pandas writes" in fitted
     for screen in (fitted, shown):
         assert "3 diseases behind 6 symptoms" in screen
-        assert "fits: the patients are as the model has them" in screen
+        assert "fits: the patients look as the model expects" in screen
     assert "a cold" in named
     assert "report: report.html; open it in any browser" in reported
     page = visit(tmp_path / "report.html").page

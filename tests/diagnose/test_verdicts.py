@@ -217,7 +217,7 @@ class TestTheFit:
         diagnosis = judged(self.DATA)
         told = diagnosis.as_dict()
         assert json.loads(json.dumps(told, allow_nan=False)) == told
-        assert diagnosis.sentences()[0] == "fits: the rows are as the model has them"
+        assert diagnosis.sentences()[0] == "fits: the rows look as the model expects"
         assert "2000 rows of 3 sensors, 4 distinct" in diagnosis.sentences()
 
 

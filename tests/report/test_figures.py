@@ -4,6 +4,7 @@ import altair as alt
 import numpy as np
 import pytest
 
+from bica.errors import SettingError
 from bica.model.or_mixture import OrMixture
 from bica.report.figures import activity_chart, found_and_true_chart, mixing_chart, network_chart, overview_chart
 from bica.text import Nouns
@@ -126,6 +127,30 @@ class TestNetwork:
         cat, other = heights["cat · 0.200"], heights["source2 · 0.500"]
         assert joined == {(cat, heights["hall"]), (other, heights["hall"]), (other, heights["door"])}
         assert 0 < heights["hall"] < heights["door"] < heights["yard"] < 1
+
+    def test_of_many_sources_the_likeliest_are_drawn(self):
+        chain = np.eye(80, dtype=bool) | np.eye(80, k=1, dtype=bool)
+        model = OrMixture(chain, np.linspace(0.1, 0.4, 80))
+        names = {name for (name,) in drawn(spec(network_chart(model)), "name") if "source" in str(name)}
+        assert len(names) == 30
+        assert {name.partition(" ")[0] for name in names} == {f"source{j}" for j in range(51, 81)}
+
+    @pytest.mark.parametrize(
+        ("near", "drawn_names"), [("x4", {"source5", "source6"}), ("source6", {"source5", "source6", "source7"})]
+    )
+    def test_a_name_is_drawn_with_its_neighbours(self, near, drawn_names):
+        model = OrMixture(np.eye(80, dtype=bool) | np.eye(80, k=1, dtype=bool), np.full(80, 0.1))
+        names = {name for (name,) in drawn(spec(network_chart(model, near)), "name") if name is not None}
+        assert {name.partition(" ")[0] for name in names if "source" in name} == drawn_names
+        with pytest.raises(SettingError, match="no sensor or source 'garden'"):
+            network_chart(model, "garden")
+
+    def test_numbers_that_would_lie_on_each_other_are_left_out(self):
+        layers = [
+            len(spec(mixing_chart(OrMixture(np.eye(n, dtype=bool), np.full(n, 0.1))))["hconcat"][1]["layer"])
+            for n in (20, 200)
+        ]
+        assert layers == [2, 1]
 
 
 @pytest.mark.parametrize("model", [MODEL, HOSTILE, EMPTY], ids=["plain", "hostile", "empty"])

@@ -90,7 +90,7 @@ class TestPlots:
         chart = spec(MODEL.plot_patterns(ROWS))
         found = sorted(set(drawn(chart["hconcat"][1], "observed", "expected")))
         assert found == [pytest.approx(pair) for pair in ((10, 10), (40, 40), (50, 50))]
-        assert "other patterns: 0 rows" in chart["hconcat"][0]["title"]["subtitle"]
+        assert "all others: 0, expected 0" in chart["hconcat"][1]["title"]["subtitle"]
 
     def test_activity_follows_the_times(self):
         times = np.datetime64("2026-01-01") + np.arange(100)

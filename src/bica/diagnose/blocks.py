@@ -66,10 +66,12 @@ class OddSet:
         """What the rows say about these sensors."""
         names = folded(self.sensors, LISTED)
         if self.z is None:
-            return f"the rows of {names} are not as the model has them"
+            return f"the rows do not look as the model expects in {names}"
         if self.z > 0:
-            return f"{names}: more rows than the model has, as if a source were missing or reached them only at times"
-        return f"{names}: on together less often than the model has it, as if sources were not independent"
+            return (
+                f"{names}: more rows than the model expects, as if a source were missing or reached them only at times"
+            )
+        return f"{names}: on together less often than the model expects, as if sources were not independent"
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,7 +197,7 @@ class OddPair:
     def words(self) -> str:
         """The pair and its counts."""
         who = self.sensors[0] if self.sensors[0] == self.sensors[1] else " and ".join(self.sensors)
-        return f"{who}: on in {self.observed:.5g} rows, not in {self.expected:.5g} as the model has it"
+        return f"{who}: on in {self.observed:.5g} rows, not in {self.expected:.5g} as the model expects"
 
 
 def find_odd_pair(model: OrMixture, watched: Watched) -> OddPair | None:
@@ -248,7 +248,7 @@ class QuietRows:
     def words(self) -> str:
         """The counts, and what they suggest."""
         rows = counted(self.observed, "row")
-        return f"{rows} all quiet, not {self.expected:.5g} as the model has it, as if quiet rows had been left out"
+        return f"{rows} all quiet, not {self.expected:.5g} as the model expects, as if quiet rows had been left out"
 
 
 def find_odd_patterns(

@@ -218,7 +218,7 @@ class FitCheck:
             return f"{self.blocks.odd.words()}; {rarity}"
         if self.g2 is not None and self.g2_p_value == clearest:
             share = f"at most {percent(self.misplaced)} of the rows would have to change"
-            return f"the rows are not as the model has them: {share}; {rarity}"
+            return f"the rows are not as the model expects: {share}; {rarity}"
         assert pair is not None
         return f"{pair.words()}; {rarity}"
 
@@ -244,6 +244,11 @@ ABOUT_A_TREND = (
     "if the rows are in order of time, learn from the earlier and the later ones apart, and compare the two models "
     "with `bica score early.json late.json --sources`"
 )
+ABOUT_PARTS = (
+    "if the rows come from different times or places, learn from each part apart and compare; if they follow each "
+    "other, add --temporal"
+)
+WHERE_THEY_DIFFER = "see where the rows differ from the model: `bica report MODEL TABLE -o report.html`"
 UNFINISHED = {
     "interrupted": "learning was interrupted: this is the best model so far, not the final one",
     "out of time": "the time limit was over before learning was: this is the best model so far, not the final one",
@@ -398,11 +403,10 @@ class Diagnosis:
         steps += [] if self.fit is None else self.fit.next_steps()
         missing = not self.table.quiet_share  # rows that, left out, make sensors look as if they excluded each other
         steps = steps + self._about_columns() if missing else self._about_columns() + steps
-        if self.verdict == "misfit" and not steps:
-            steps.append(
-                "if the rows come from different times or places, learn from each part apart and compare; if they "
-                "follow each other, add --temporal; `bica report MODEL TABLE -o report.html` shows where they differ"
-            )
+        if not steps and self.fit is not None and (self.verdict == "misfit" or self.fit.p_value <= DOUBT):
+            steps = [WHERE_THEY_DIFFER, ABOUT_PARTS]
+            if self.verdict == "doubtful":
+                steps.append("learn again from more rows: if this is chance, it goes away")
         return steps
 
     def _about_columns(self) -> list[str]:

@@ -58,9 +58,9 @@ class Alarm:
         """What changed, in plain words.
 
         >>> Alarm(1e5, (("door", "more often"),)).sentence()
-        'the world has changed: door is on more often than the model has it (one such alarm in 100000 rows is false)'
+        'the world has changed: door is on more often than the model expects (one such alarm in 100000 rows is false)'
         """
-        what = " and ".join(f"{name} is on {how} than the model has it" for name, how in self.sensors)
+        what = " and ".join(f"{name} is on {how} than the model expects" for name, how in self.sensors)
         what = what or "rows are less likely than those of the model"
         return f"the world has changed: {what} (one such alarm in {self.rows_per_false_alarm:.15g} rows is false)"
 

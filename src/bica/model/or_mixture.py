@@ -441,11 +441,15 @@ class OrMixture:
 
         return mixing_chart(self)
 
-    def plot_network(self) -> altair.LayerChart:
-        """Sources on the left, the sensors that they reach on the right, as a chart (needs "bica[report]")."""
+    def plot_network(self, near: str | None = None) -> altair.LayerChart:
+        """Sources on the left, the sensors that they reach on the right, as a chart (needs "bica[report]").
+
+        ``near`` names a sensor or a source to draw with its neighbours alone. Of more than 30 sources the likeliest are
+        drawn.
+        """
         from bica.report import network_chart
 
-        return network_chart(self)
+        return network_chart(self, near)
 
     def plot_patterns(self, table: Any) -> altair.HConcatChart:
         """The most frequent patterns of a table, as observed and as the model expects (needs "bica[report]")."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bica.data.columns import Binarize
 from bica.data.rows import Trend
-from bica.diagnose.verdicts import Diagnosis
+from bica.diagnose.verdicts import WHERE_THEY_DIFFER, Diagnosis
 from bica.errors import SettingError
 from bica.metrics.matching import matrix_order
 from bica.model.files import HARDLY_IN_DOUBT, Rate
@@ -212,7 +212,11 @@ class _Story:
         first = shlex.quote(f"{self.nouns.source[0]}1")
         advice = self.diagnosis.get("next")
         if isinstance(advice, list | tuple) and advice:
-            return [(_big(harmless(self._in_their_words(str(step)))), "") for step in advice]
+            here = "Look at the pairs and patterns under “Fit”: they show where the model goes wrong."
+            return [
+                (here if step == WHERE_THEY_DIFFER else _big(harmless(self._in_their_words(str(step)))), "")
+                for step in advice
+            ]
         return {
             "fits": [
                 (

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bica.data.patterns import PatternCounts
 from bica.data.rows import Rows
+from bica.errors import SettingError
 from bica.metrics import match_columns
 from bica.metrics.matching import Pair, aligned, paired_sources
 from bica.model.fit import Fit
@@ -91,15 +92,22 @@ def found_and_true_chart(found: OrMixture, truth: OrMixture) -> alt.HConcatChart
     return styled(both)
 
 
-def network_chart(model: OrMixture) -> alt.LayerChart:
+MOST_DRAWN = 30  # sources in a network; more lines cross too often to be followed
+
+
+def network_chart(model: OrMixture, near: str | None = None) -> alt.LayerChart:
     """Sources on the left, sensors on the right, a line where a source reaches a sensor.
+
+    ``near`` names a sensor or a source: only the sources that reach it, or share a sensor with it, are drawn. Of more
+    than 30 sources the likeliest are.
 
     >>> network_chart(OrMixture([[1, 1], [0, 1]], [0.2, 0.5])).to_dict()["layer"][0]["mark"]["type"]
     'rule'
     """
+    model, left_out = _part(model, near)
     model = drawable(model)
     n_lines = max(model.n_sources, model.n_sensors, 2)
-    gap = min(34.0, max(1600 / n_lines, 2.0))
+    gap = min(34.0, max(1600 / n_lines, 6.0))
     source_place, sensor_place = _spread(_places(model)), _spread(np.arange(model.n_sensors))
     sensor_of = dict(zip(model.sensors, sensor_place, strict=True))
     values: Values = [{"x": 0, "y": source_place[j], "x2": 1, "y2": sensor_of[sensor]} for j, sensor in model.edges()]
@@ -107,8 +115,42 @@ def network_chart(model: OrMixture) -> alt.LayerChart:
     labels = [f"{name} · {short_number(p)}" for name, p in zip(model.source_names(), model.probability, strict=True)]
     sources = _nodes(labels, 0, source_place, gap)
     sensors = _nodes(model.sensors, 1, sensor_place, gap)
-    title = heading("Sources and sensors", "with the probability of each source")
+    title = heading("Sources and sensors", left_out or "with the probability of each source")
     return styled(layers(lines, *sources, *sensors, width=260, height=gap * n_lines, title=title))
+
+
+def _part(model: OrMixture, near: str | None) -> tuple[OrMixture, str]:
+    """The part of a model that is drawn, and in words what is left out."""
+    chosen, where = np.arange(model.n_sources), ""
+    if near is not None:
+        chosen, where = _near(model, near), f" near {harmless(near)}"
+    elif chosen.size <= MOST_DRAWN:
+        return model, ""
+    shown = np.sort(chosen[np.argsort(-model.probability[chosen], kind="stable")[:MOST_DRAWN]])
+    what = f"the {shown.size} likeliest" if shown.size < chosen.size else str(shown.size)
+    names = model.with_names(model.source_names())
+    part = OrMixture(
+        names.mixing[:, shown],
+        names.probability[shown],
+        names.noise,
+        sensors=names.sensors,
+        names=[names.names[j] for j in shown],
+    )
+    sensors = np.flatnonzero(part.mixing.any(axis=1))
+    return part.of_sensors(sensors), f"{what} of {model.n_sources} sources{where}, with their probabilities"
+
+
+def _near(model: OrMixture, name: str) -> NDArray[np.int64]:
+    """The sources that reach a sensor, or share a sensor with a source, which is one of them."""
+    names = model.source_names()
+    if name in model.sensors:
+        return np.flatnonzero(model.mixing[model.sensors.index(name)])
+    if name in names:
+        own = names.index(name)
+        shared = model.mixing[model.mixing[:, own]].any(axis=0)
+        shared[own] = True
+        return np.flatnonzero(shared)
+    raise SettingError(f"the model has no sensor or source {name!r}; near takes the name of one")
 
 
 def drawable(model: OrMixture) -> OrMixture:
@@ -136,6 +178,8 @@ def _bars(model: OrMixture, grid: Grid) -> alt.LayerChart:
     bars = base.mark_bar(color=look.SKY, height=alt.RelativeBandSize(0.55))
     size = font_size(grid.cell_height)
     labels = base.mark_text(align="left", dx=5, color=look.INK, fontSize=size).encode(text="label:N")
+    if grid.cell_height < size:  # the numbers would lie on each other
+        return layers(bars, width=120, height=alt.Step(grid.cell_height))
     return layers(bars, labels, width=120, height=alt.Step(grid.cell_height))
 
 
@@ -205,7 +249,7 @@ def _spread(places: NDArray[np.int64]) -> list[float]:
 
 def _places(model: OrMixture) -> NDArray[np.int64]:
     """The place of each source in an order with few crossing lines: each near the middle of its sensors."""
-    middle = [np.flatnonzero(column).mean() for column in model.mixing.T]
+    middle = [np.flatnonzero(column).mean() if column.any() else model.n_sensors for column in model.mixing.T]
     places = np.empty(model.n_sources, dtype=int)
     places[np.argsort(middle, kind="stable")] = np.arange(model.n_sources)
     return places
@@ -277,9 +321,9 @@ def patterns_chart(model: OrMixture, counts: PatternCounts) -> alt.HConcatChart:
     cells = grid.layer(
         grid.cells(dots).mark_point(shape="circle", filled=True, size=6 * size, color=look.BLUE, opacity=1)
     )
-    other = f"other patterns: {view.other_observed:g} rows, {view.other_expected:.4g} expected"
-    title = heading("Patterns", f"sensors that are on together; {other}")
-    bars = _observed_bars(view, grid).properties(title=heading("", "rows: bars observed, ticks expected"))
+    title = heading("Patterns", "sensors on together")
+    other = f"all others: {view.other_observed:g}, expected {view.other_expected:.3g}"
+    bars = _observed_bars(view, grid).properties(title=heading("", f"rows observed, ticks expected; {other}"))
     return styled(alt.hconcat(cells.properties(title=title), bars, spacing=20))
 
 

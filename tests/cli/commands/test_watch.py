@@ -45,7 +45,7 @@ def test_a_changed_world_raises_an_alarm(run, model, tmp_path):
     (tmp_path / "rows.csv").write_bytes(csv_bytes(rows, TRUTH.sensors))
     shown = run("watch", model, tmp_path / "rows.csv", "--false-alarms", "1000")
     first = next(line for line in shown.stdout.splitlines() if "ALARM" in line)
-    assert "c is on more often than the model has it" in first
+    assert "c is on more often than the model expects" in first
     assert int(first.split()[1].rstrip(":")) > 200
 
 

@@ -140,7 +140,7 @@ class WideTask:
         return looked_through(self.learner, self.settings, learned, asked, rng)
 
     def _is_refuted(self, learned: Round) -> bool:
-        """Whether the rows of some block are not as the model has them: a fiftieth of a second for eighty sensors."""
+        """Whether the rows of some block are not as the model expects: a fiftieth of a second for eighty sensors."""
         data, model = self.table.data, self.result(learned).model.of_sensors(self.table.places)
         places, stretch = np.arange(data.n_sensors), np.ones(data.n_sensors)
         tests = block_tests(model, Watched(places, data, stretch, data.quiet_rows(), None, np.zeros(0), None))

@@ -450,10 +450,10 @@
         make("td", { class: "num", "data-label": "expected" }, told(expected)));
     };
     const label = (pattern) => {
-      if (!pattern.on.length) return make("span", { class: asDots ? "dots" : "" }, asDots ? used.map(() => make("i")) : `every ${words.sensor[0]} is quiet`, asDots ? make("span", { class: "unseen" }, "all quiet") : null);
+      if (!pattern.on.length) return make("span", { class: asDots ? "dots" : "" }, asDots ? used.map(() => make("i")) : `every ${words.sensor[0]} is quiet`, asDots ? make("span", { class: "unseen" }, `every ${words.sensor[0]} is quiet`) : null);
       const names = pattern.on.map((i) => sensors[i]);
       if (!asDots) return chips(pattern.on, 6, filterBy);
-      return make("span", { class: "dots", title: names.join(", ") }, used.map((i) => make("i", { class: pattern.on.includes(i) ? "on" : null })), make("span", { class: "unseen" }, names.join(", ")));
+      return make("span", { class: "dots", title: names.join(", ") }, used.map((i) => make("i", { class: pattern.on.includes(i) ? "on" : null })), make("span", { class: "unseen" }, names.join(" · ")));
     };
     const heads = asDots ? make("span", { class: "dots heads" }, used.map((i) => make("span", { title: sensors[i] }, named(cut(sensors[i], 22))))) : big(words.sensor[1]) + " that are on";
     section("patterns", "Patterns", `Which ${words.sensor[1]} were on together, and in how many of ${many(n, words.row)}: as observed, and as the model expects.`,
@@ -462,8 +462,8 @@
         sizes[0] > limit ? make("span", {}, make("i", { class: "break" }), "the bar goes on; its number is beside it") : null),
       !patterns.length ? null : make("table", { class: `cards patterns${asDots ? "" : " named"}` }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, heads), make("th", { scope: "col" }, make("span", { class: "unseen" }, "bar")), make("th", { scope: "col", class: "num" }, "Observed"), make("th", { scope: "col", class: "num" }, "Expected"))),
         make("tbody", {}, patterns.map((pattern) => line(label(pattern), pattern.observed, pattern.expected)),
-          make("tr", {}, make("td", { class: "wide", colspan: 2 }, make("span", { class: "small" }, `everything else: ${count(other.n_patterns)} more distinct patterns were observed`)),
-            make("td", { class: "num" }, count(other.observed)), make("td", { class: "num" }, count(other.expected))))),
+          make("tr", {}, make("td", { class: "wide", colspan: 2 }, make("span", { class: "small" }, `everything else: ${other.n_patterns ? many(other.n_patterns, ["more distinct pattern was", "more distinct patterns were"]) : "no other pattern was"} observed`)),
+            make("td", { class: "num", "data-label": "observed" }, count(other.observed)), make("td", { class: "num", "data-label": "expected" }, count(other.expected))))),
       masked && patterns.length ? make("p", { class: "small" }, `Patterns of fewer than ${data.small} ${words.row[1]} are not listed, so that nobody can be recognised; they are counted under “everything else”.`) : null,
       draws && patterns.length ? make("p", { class: "small" }, `The model is too large for exact sums; the expected numbers are estimated from ${count(draws)} simulated ${words.row[1]}.`) : null);
   }
@@ -483,7 +483,8 @@
   }
   function fitSection() {
     const parts = [];
-    if (data.pairs) parts.push(make("p", {}, data.pairs.n_odd ? `${many(data.pairs.n_odd, ["pair or single", "pairs and singles"])} of ${count(data.pairs.n_tests)} are on more often or less often than chance explains (5 % level, corrected for all of them).` : `None of ${count(data.pairs.n_tests)} pairs and singles is on more often or less often than chance explains (5 % level, corrected for all of them).`));
+    const tested = data.pairs ? `${count(data.pairs.n_tests)} ${words.sensor[1]} and pairs of ${words.sensor[1]}` : "";
+    if (data.pairs) parts.push(make("p", {}, `${data.pairs.n_odd ? `${count(data.pairs.n_odd)} of ${tested} ${data.pairs.n_odd === 1 ? "is" : "are"}` : `None of ${tested} is`} on more often or less often than chance explains (5 % level, corrected for all of them).`));
     if (data.pairs?.list.length) parts.push(oddTable(`Pairs of ${words.sensor[1]} furthest from the model`, data.pairs.n_odd ? data.pairs.list : data.pairs.list.slice(0, 5), (pair) => make("div", { class: "chips" }, (pair.a === pair.b ? [pair.a] : [pair.a, pair.b]).map((i) => make("button", { type: "button", class: "chip", title: sensors[i], onclick: () => filterBy(i) }, named(sensors[i]))))),
       make("p", { class: "small" }, "The bar is the deviation in standard errors: to the right, more often than expected; to the left, less often."));
     if (data.odd_patterns.length) parts.push(oddTable("Patterns furthest from the model", data.odd_patterns, (pattern) => pattern.on.length ? chips(pattern.on, 6, filterBy) : `every ${words.sensor[0]} is quiet`));
