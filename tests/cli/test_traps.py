@@ -183,9 +183,11 @@ class TestText:
             ("a,b\n0,1\n".encode("utf-16"), "it is UTF-16; save it as UTF-8, as `iconv -f UTF-16 -t UTF-8"),
             ("caf\u00e9,b\n0,1\n".encode("latin-1"), "as in Latin-1; save it as UTF-8, as `iconv -f LATIN1"),
             (b"a,b\n0,1\n0\n", "line 3 has 1 cell, but the table has 2 columns; leave a missing cell empty"),
+            (b"milk bread\ntea milk\n", "if each line lists what was on, read it with --baskets"),
+            (b"day,item\n0,milk\n0,tea\n", "one cell that is on, read it with --long 'day','item'"),
             (b"a,b\n0,yes\n1,no\n1,no\n", "line 2, column 'b' holds 'yes', which is no number; leave the column out"),
         ],
-        ids=["UTF-16", "Latin-1", "ragged", "words"],
+        ids=["UTF-16", "Latin-1", "ragged", "baskets", "long", "words"],
     )
     def test_what_cannot_be_read_comes_with_a_next_step(self, run, content, words):
         Path("t.csv").write_bytes(content)

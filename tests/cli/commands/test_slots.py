@@ -170,7 +170,24 @@ def test_events_come_from_standard_input_too(run, tmp_path):
     assert shown.stdout == "door,roof\n0,1\n1,0\n1,0\n"
     strange = run("slots", "-", "--slot", "1s", "-o", tmp_path / "t.csv", input="time,sensor\nnow-ish,a\n")
     assert strange.exit_code == 3
-    assert strange.stderr.startswith("bica: standard input, event 0: column 'time' holds 'now-ish'")
+    assert strange.stderr.startswith("bica: standard input, line 2: column 'time' holds 'now-ish'")
+
+
+def test_a_line_is_named_as_the_file_counts_it(run, tmp_path):
+    for name, content, line in (
+        ("log.csv", "time,sensor\n1,a\n\n2,b\nlate,c\n", 5),
+        ("log.jsonl", '{"time": 1, "sensor": "a"}\n\n{"time": "late", "sensor": "b"}\n', 3),
+    ):
+        (tmp_path / name).write_text(content)
+        shown = run("slots", tmp_path / name, "--slot", "1s", "-o", tmp_path / "t.csv")
+        assert f"{name}, line {line}: column 'time' holds 'late'" in shown.stderr
+
+
+def test_a_log_without_names_of_columns_is_recognised(run, tmp_path):
+    (tmp_path / "bare.log").write_text("2025-03-01 10:00:00,a\n2025-03-01 10:01:00,b\n")
+    shown = run("slots", tmp_path / "bare.log", "--slot", "1min", "-o", tmp_path / "t.csv")
+    assert shown.exit_code == 3
+    assert "its first line holds an event already: put the names of the columns above it" in shown.stderr
 
 
 def test_help_explains_the_command(run):

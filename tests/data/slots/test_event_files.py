@@ -113,12 +113,12 @@ def test_columns_can_have_other_names(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("yesterday,a,1", "event 1: column 'time' holds 'yesterday', which is no time"),
-        (",a,1", "event 1: column 'time' is empty"),
-        ("5,,1", "event 1: column 'sensor' is empty"),
-        ("5,a, ", "event 1: column 'channel' is empty"),
-        ("5", "event 1: column 'sensor' is empty"),
-        ("inf,a,1", "event 1: column 'time' holds 'inf', which is no time"),
+        ("yesterday,a,1", "line 3: column 'time' holds 'yesterday', which is no time"),
+        (",a,1", "line 3: column 'time' is empty"),
+        ("5,,1", "line 3: column 'sensor' is empty"),
+        ("5,a, ", "line 3: column 'channel' is empty"),
+        ("5", "line 3: column 'sensor' is empty"),
+        ("inf,a,1", "line 3: column 'time' holds 'inf', which is no time"),
     ],
 )
 def test_an_event_that_cannot_be_read_is_refused_by_number_or_skipped(tmp_path, line, message):
@@ -132,7 +132,7 @@ def test_an_event_that_cannot_be_read_is_refused_by_number_or_skipped(tmp_path, 
 def test_a_line_that_is_no_json_is_an_event_that_cannot_be_read(tmp_path):
     path = tmp_path / "events.jsonl"
     path.write_text('{"time": 1, "sensor": "a"}\n{"time": \n')
-    with pytest.raises(DataError, match="event 1: column 'time' is empty"):
+    with pytest.raises(DataError, match="line 2: column 'time' is empty"):
         stored(path)
     assert stored(path, skip_bad=True) == [(1_000_000, "a", None), (None, None, None)]
 

@@ -96,10 +96,18 @@ class SlotsSummary:
         for step in self.clocks:
             yield (
                 f"the clock of {step.sensor} went back {counted(step.n_steps, 'time')}, by up to "
-                f"{step.largest / 1e6:g} s; each event counts in the slot of its own time"
+                f"{_about(step.largest)}; each event counts in the slot of its own time"
             )
         for path, skipped in self.captures.items():
             yield from _capture_sentences(path, skipped)
+
+
+def _about(microseconds: float) -> str:
+    """A time in the largest unit of which there are two or more."""
+    for unit, length in (("days", 86_400e6), ("hours", 3_600e6), ("minutes", 60e6)):
+        if microseconds >= 2 * length:
+            return f"{microseconds / length:.3g} {unit}"
+    return f"{microseconds / 1e6:g} s"
 
 
 def _table_sentences(channel: str | None, counts: TableCounts) -> Iterator[str]:

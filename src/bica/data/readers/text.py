@@ -290,15 +290,37 @@ class CsvParser:
             raise RowError(row, f" {_ragged(len(cells), len(self.names))}")
         return cells
 
+    def _other_form(self, cells: Sequence[str]) -> str:
+        """What else the file may be, by its first line that ends in a word; nothing if there are more columns."""
+        if cells[-1].strip().lower() in YES_AND_NO or not _is_text(cells[-1]):
+            return ""
+        forms = {1: "lists what was on, read it with --baskets", 2: "is one cell that is on, read it with --long"}
+        if len(cells) not in forms:
+            return ""
+        names = f" {','.join(map(brief, self.names))}" if len(cells) == 2 else ""
+        return f"if each line {forms[len(cells)]}{names}; {AS_TEXT}"
+
     def _not_a_number(self, rows: list[Sequence[str]], first_row: int, places: Sequence[int]) -> DataError:
         for i, cells in enumerate(rows):
             for name, cell in zip([self.names[place] for place in places], cells, strict=True):
                 try:
                     number_in(cell)
                 except ValueError:
-                    trouble = f", column {brief(name)} holds {brief(cell)}, which is no number; {AS_TEXT}"
+                    remedy = AS_TEXT if first_row + i else self._other_form(cells) or AS_TEXT
+                    trouble = f", column {brief(name)} holds {brief(cell)}, which is no number; {remedy}"
                     return RowError(first_row + i, trouble)
         raise AssertionError("every cell is a number")
+
+
+YES_AND_NO = frozenset({"yes", "no", "y", "n", "true", "false", "t", "f", "on", "off"})
+
+
+def _is_text(cell: str) -> bool:
+    try:
+        number_in(cell)
+    except ValueError:
+        return True
+    return False
 
 
 def _ragged(n_cells: int, n_columns: int) -> str:

@@ -51,14 +51,28 @@ class EventLog:
     path: Path
     source: str
     columns: dict[str, tuple[str, str]]
+    lines: TextLines | None = None  # of a text file
+    n_header_lines: int = 0
+
+    def place_of(self, row: int) -> str:
+        """Where an event is, counted from 0: by the number of its line, where there are lines."""
+        if self.lines is None:
+            return f"row {row}"
+        n_before = -self.n_header_lines
+        for number, line in enumerate(self.lines.all_lines(), start=1):
+            n_before += bool(line.strip()) or number <= self.n_header_lines
+            if n_before == row + 1:
+                return f"line {number}"
+        return f"event {row + 1}"  # a quoted cell holds a line break
 
     def column(self, name: str, option: str) -> tuple[str, str]:
         """SQL and type of a column that must be there."""
         if name not in self.columns:
             there = folded([brief(column) for column in self.columns], COLUMNS_SHOWN) or "none"
-            raise DataError(
-                f"{self.path} has no column {brief(name)}; name the right one with {option} (there are: {there})"
-            )
+            remedy = f"name the right one with {option} (there are: {there})"
+            if any(name[:1].isdigit() for name in self.columns):  # a time, so no name
+                remedy = f"its first line holds an event already: put the names of the columns above it ({there})"
+            raise DataError(f"{self.path} has no column {brief(name)}; {remedy}")
         return self.columns[name]
 
 
@@ -129,14 +143,15 @@ def _csv_log(lines: TextLines) -> EventLog:
         f"delim={text_literal(layout.delimiter)}, quote='\"', escape='\"', compression='{lines.compression}', "
         f"auto_detect=false, null_padding=true, strict_mode=false, hive_partitioning=false)"
     )
-    return EventLog(lines.path, source, {name.strip(): (f"c{i}", "VARCHAR") for i, name in enumerate(layout.names)})
+    columns = {name.strip(): (f"c{i}", "VARCHAR") for i, name in enumerate(layout.names)}
+    return EventLog(lines.path, source, columns, lines, layout.n_header_lines)
 
 
 def _json_log(lines: TextLines) -> EventLog:
     full = f"(SELECT line FROM {lines.source} WHERE trim(line) <> '')"
     first = f"SELECT json_keys(line) FROM (FROM {full} WHERE json_valid(line) LIMIT {FIRST_ROWS})"
     keys = dict.fromkeys(key for rows in lines.query(first) for (some,) in rows for key in some or [])
-    return EventLog(lines.path, full, {key: (_json_text(key), "VARCHAR") for key in keys})
+    return EventLog(lines.path, full, {key: (_json_text(key), "VARCHAR") for key in keys}, lines)
 
 
 def _json_text(key: str) -> str:
@@ -170,7 +185,7 @@ def _refuse_bad(store: EventStore, log: EventLog, before: int, cells: dict[str, 
         return
     shown = {name: f"({cell})::VARCHAR" for name, cell in cells.items() if cell is not None}
     [found] = store.ask(f"SELECT {', '.join(shown.values())} FROM {log.source} LIMIT 1 OFFSET {row}")
-    raise DataError(f"{log.path}, event {row}: {next(_troubles(list(shown), found))}; {_what_to_do(n_bad)}")
+    raise DataError(f"{log.path}, {log.place_of(row)}: {next(_troubles(list(shown), found))}; {_what_to_do(n_bad)}")
 
 
 def _troubles(names: list[str], cells: tuple[str | None, ...]) -> Iterator[str]:
