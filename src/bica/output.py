@@ -7,7 +7,7 @@ import atexit
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -99,10 +99,11 @@ def temporary_folder() -> Iterator[Path]:
         _passing.discard(folder)
 
 
-def check_outputs(force: bool, *paths: str | None, as_json: bool = False) -> None:
+def check_outputs(force: bool, *paths: str | None, read: Sequence[str | None] = (), as_json: bool = False) -> None:
     """Before the work, refuse files that could not be written after it; None is no file.
 
-    Standard output carries one thing only, which may be an answer ``as_json``, and a file is written once.
+    Standard output carries one thing only, which may be an answer ``as_json``, and a file is written once. What is
+    ``read`` is never overwritten, whatever was asked for.
     """
     wanted = [path for path in paths if path is not None]
     if as_json and "-" in wanted:
@@ -112,6 +113,16 @@ def check_outputs(force: bool, *paths: str | None, as_json: bool = False) -> Non
     for path in wanted:
         if path != "-":
             check_target(path, overwrite=force)
+            for source in read:
+                if source is not None and _is_same_file(path, source):
+                    raise SettingError(f"{path} is what is read, and would be lost; name another file")
+
+
+def _is_same_file(path: str, other: str) -> bool:
+    try:
+        return os.path.isfile(path) and os.path.samefile(path, other)
+    except (OSError, ValueError):  # no such file, or no such name
+        return False
 
 
 def write_output(path: str, content: str | bytes, force: bool) -> None:

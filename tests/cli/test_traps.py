@@ -227,3 +227,35 @@ def test_ctrl_c_is_answered_at_once(capfd):
     with waiting("learning", on_ctrl_c="stopping, keeping the best so far"):
         _end_without_unwinding(reading, [signal.SIGTERM], threading.Event())
     assert capfd.readouterr().err == "\nstopping, keeping the best so far\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "fit t.csv -o t.csv",
+        "fit t.csv -o ./t.csv",
+        "fit t.csv -o link.csv",
+        "decode model.json t.csv -o t.csv",
+        "decode model.json t.csv -o a.csv --picture model.json",
+        "report model.json t.csv -o model.json",
+        "export model.json --format json -o model.json",
+        "slots t.csv --slot 1s -o t.csv",
+        "spectrum fit t.csv -o t.csv",
+        "spectrum map model.json t.csv -o model.json",
+    ],
+)
+def test_what_is_read_is_never_overwritten(run, model, words):
+    FRAME.to_csv("t.csv", index=False)
+    Path("link.csv").symlink_to("t.csv")
+    before = Path("t.csv").read_bytes(), Path(model).read_bytes()
+    shown = run(*words.split(), "--force")
+    assert shown.exit_code == 2
+    assert "is what is read, and would be lost; name another file" in shown.stderr
+    assert (Path("t.csv").read_bytes(), Path(model).read_bytes()) == before
+
+
+def test_a_pipe_with_a_name_is_no_file(run):
+    os.mkfifo("t.csv")
+    shown = run("check", "t.csv")
+    assert shown.exit_code == 3
+    assert "t.csv is a pipe or a device, and files are read more than once" in shown.stderr

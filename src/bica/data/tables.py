@@ -137,6 +137,11 @@ def check_file(path: Path) -> None:
     """Refuse what is no file."""
     if not os.path.exists(path):
         raise DataError(f"there is no file {path}; check the name and the folder")
+    if not (os.path.isfile(path) or os.path.isdir(path)):
+        raise DataError(
+            f"{path} is a pipe or a device, and files are read more than once; save it to a file, or send it to "
+            "standard input and give - as its name"
+        )
     try:
         path.open("rb").close()
     except OSError as error:

@@ -93,6 +93,16 @@ def test_the_support_of_a_bootstrap_is_shown(run, tmp_path):
     assert "support" not in run("show", write_model(tmp_path / "m.json")).stdout
 
 
+@pytest.mark.parametrize("width", [20, 40, 59])
+def test_on_a_narrow_terminal_sources_stand_below_each_other(run, tmp_path, width):
+    fitted = {"method": "likelihood", "diagnostics": {"bootstrap": {"support": [1.0, 0.37]}}}
+    shown = run("show", write_model(tmp_path / "m.json", fitted=fitted), env={"COLUMNS": str(width)}).stdout
+    assert max(map(len, shown.splitlines())) <= width
+    words = " ".join(shown.split())
+    assert "source1 0.2500 (0.2291 to 0.2722) support 100% hall, door cat 2e-05 " in words
+    assert words.count("yard") == 1
+
+
 @pytest.mark.parametrize("width", [50, 80])
 def test_all_columns_together_fit_the_terminal(run, tmp_path, width):
     fitted = {"method": "likelihood", "diagnostics": {"bootstrap": {"support": [1.0, 0.37]}}}

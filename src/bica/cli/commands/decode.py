@@ -115,7 +115,7 @@ def _decode_table(
     as_json: bool,
 ) -> None:
     """Decode one table into one file."""
-    check_outputs(force, output, picture, as_json=as_json)
+    check_outputs(force, output, picture, read=[model, table], as_json=as_json)
 
     from bica.cli.screens.decoding import Summary
     from bica.data.rows import Rows

@@ -210,7 +210,7 @@ def fit(
     for choice in ("noise", "edges"):
         if given[choice] == "auto":
             del given[choice]  # every method has its own idea of that
-    check_outputs(force, output, as_json=as_json)
+    check_outputs(force, output, read=[table], as_json=as_json)
 
     from dataclasses import replace
 

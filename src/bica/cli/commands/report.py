@@ -64,7 +64,7 @@ def report(
     if table is None and (with_rows or times is not None):
         raise click.UsageError("--with-rows and --times are about the rows of TABLE; give it, too.")
 
-    check_outputs(force, output, as_json=as_json)
+    check_outputs(force, output, read=[model, table], as_json=as_json)
 
     from bica.data.tables import open_table
     from bica.model.fit import Fit

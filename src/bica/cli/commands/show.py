@@ -64,7 +64,7 @@ def show(
     MODEL is a file written by `bica fit` or `bica simulate --truth`; a single dash reads standard input. A screenful is
     shown, the most probable sources first; the last lines say what was left out.
     """
-    check_outputs(force, picture, as_json=as_json)
+    check_outputs(force, picture, read=[model], as_json=as_json)
 
     from bica.cli.screens.model import TOP, Choice, show_model
     from bica.model.files import document_text
@@ -214,7 +214,7 @@ def export(model: str, form: str | None, output: str | None, force: bool) -> Non
     if form is None:
         raise click.UsageError(f"Say which --format to write, or give -o a FILE that ends in {', '.join(ENDINGS)}.")
 
-    check_outputs(force, output)
+    check_outputs(force, output, read=[model])
 
     from bica.model.export import export_text
     from bica.model.files import document_text

@@ -100,7 +100,9 @@ def slots(events: tuple[str, ...], output: str, force: bool, as_json: bool, **se
 
     check_table_names(output)
     length = microseconds(settings["length"])
-    check_outputs(True, output, as_json=as_json)  # whether the tables exist is checked once the channels are known
+    check_outputs(
+        True, output, read=events, as_json=as_json
+    )  # whether the tables exist is checked once the channels are known
     with waiting("making slots"), event_store(settings["timezone"]) as store:
         summary = _made(store, events, output, length, force, settings)
     show_slots(summary, output, as_json=as_json)

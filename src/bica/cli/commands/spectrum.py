@@ -210,7 +210,7 @@ def fit(table: str, output: str | None, noise: float | None, force: bool, as_jso
     TABLE has one line per slot, in order, and one column per monitor. Unlike `bica fit`, this uses the order: users
     transmit for several slots, while errors of the monitors come and go.
     """
-    check_outputs(force, output, as_json=as_json)
+    check_outputs(force, output, read=[table], as_json=as_json)
 
     from bica.applications.spectrum import learn_users
     from bica.cli.commands.fit import give_model
@@ -260,7 +260,7 @@ def map_users(
     monitor, x and y, or the JSON of `bica spectrum simulate`. A user is near every monitor that hears it and away from
     the others; without a --loss that suits the place, 40 dB at 1 m, the distances mean little.
     """
-    check_outputs(force, output)
+    check_outputs(force, output, read=[model, field])
 
     from bica.applications.spectrum.field import PlacedUsers
     from bica.applications.spectrum.survey import read_field

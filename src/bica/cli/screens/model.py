@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -120,11 +121,12 @@ def show_model(screen: Console, document: ModelDocument, *, full: bool = False, 
     nouns, choice = document.nouns, choice or Choice()
     places = choice.places(document)
     shown = places if full else places[: choice.top]
-    table = source_table(document, shown, full=full)
     size = f"{counted(len(document.sources), 'source')} behind {counted(len(document.sensors), 'sensor')}"
     screen.print(Text(in_words_of(nouns, size), style="bold"))
-    if shown:
-        screen.print(table)
+    if shown and screen.width < NARROW:
+        show_stacked(screen, document, shown, full=full)
+    elif shown:
+        screen.print(source_table(document, shown, full=full))
     if len(shown) < len(document.sources):
         screen.print(Text(left_out_words(document, len(shown), len(places))))
     if document.has_lossy_edges:
@@ -143,6 +145,22 @@ def show_model(screen: Console, document: ModelDocument, *, full: bool = False, 
     diagnosis = saved_diagnosis(document.fitted)
     if diagnosis:
         show_verdict(screen, diagnosis, nouns, document.sensors)
+
+
+NARROW = 60  # characters; the columns of a table need that many
+
+
+def show_stacked(screen: Console, document: ModelDocument, places: Sequence[int], *, full: bool) -> None:
+    """Print the sources below each other: name, numbers, sensors, for screens on which a table has no room."""
+    names, intervals, support = document.source_names(), interval_words(document), support_words(document)
+    identified = _reaches(document)
+    for place in places:
+        words = [number(document.sources[place].probability), intervals[place] and f"({intervals[place]})"]
+        words += [f"support {support[place]}"] if support else []
+        screen.print(Text(harmless(names[place]), style="bold"))
+        drives = _driven(document, place, identified, full=full, at_most=SENSORS_SHOWN)
+        for line in (Text(" ".join(filter(None, words))), Text(drives)):
+            screen.print(Padding(line, (0, 0, 0, 2)))
 
 
 def show_lossy_edges(screen: Console, document: ModelDocument, places: Sequence[int], *, full: bool) -> None:
@@ -186,17 +204,25 @@ def source_table(document: ModelDocument, places: Sequence[int], *, full: bool) 
     for title in shown:
         table.add_column(title, justify="right", no_wrap=True)
     heading = ", and how often each is reached" if document.has_lossy_edges else ""
-    is_identified = determined_by(document).is_identified if document.has_lossy_edges else ()
     table.add_column(f"{document.nouns.sensor[1]}{heading}", overflow="fold")
     at_most = SENSORS_SHOWN if len(places) <= FEW else SENSORS_OF_MANY
-    names, numbers = document.source_names(), list(zip(*shown.values(), strict=True))
+    names, numbers, identified = document.source_names(), list(zip(*shown.values(), strict=True)), _reaches(document)
     for place in places:
-        source = document.sources[place]
-        reach = reach_words(source, is_identified=is_identified[place]) if is_identified else ()
-        sensors = map(document.sensors.__getitem__, source.sensors)
-        drives = listed(sensors, len(source.sensors) if full else at_most, reach)
+        drives = _driven(document, place, identified, full=full, at_most=at_most)
         table.add_row(Text(harmless(names[place])), *numbers[place], Text(drives))
     return table
+
+
+def _reaches(document: ModelDocument) -> Sequence[Any]:
+    """What is identified of each source with lossy edges; empty for sure ones."""
+    return determined_by(document).is_identified if document.has_lossy_edges else ()
+
+
+def _driven(document: ModelDocument, place: int, identified: Sequence[Any], *, full: bool, at_most: int) -> str:
+    """The sensors of a source; with lossy edges also how often each is reached."""
+    source = document.sources[place]
+    reach = reach_words(source, is_identified=identified[place]) if identified else ()
+    return listed([document.sensors[i] for i in source.sensors], len(source.sensors) if full else at_most, reach)
 
 
 def interval_words(document: ModelDocument) -> list[str]:
