@@ -22,7 +22,7 @@ from bica.model.fit import Fit
 from bica.model.identified import determined_by, reach_words
 from bica.model.or_mixture import OrMixture
 from bica.output import write_whole
-from bica.text import VERDICTS, Nouns, counted, counted_as, folded, harmless, told_apart
+from bica.text import VERDICTS, Nouns, counted, counted_as, folded, harmless, in_a_list, told_apart
 from bica.version import __version__
 
 FRAME_HEIGHT = 720  # pixels of the report in a notebook
@@ -193,8 +193,17 @@ def small_table(title: str, headings: Sequence[str], lines: Sequence[Sequence[st
     most = max((cell for line in lines for cell in line if isinstance(cell, float)), default=1.0) or 1.0
     cell_style = "padding:3px 14px 3px 0;text-align:left;border-bottom:1px solid rgba(128,128,128,.25)"
     head = "".join(f'<th style="{cell_style};font-weight:500;opacity:.7">{escape(name)}</th>' for name in headings)
-    cells = [[f'<td style="{cell_style}">{_small_cell(cell, most)}</td>' for cell in line] for line in lines]
-    body = "".join(f"<tr>{''.join(line)}</tr>" for line in cells[:ROWS_SHOWN])
+    whole = f"{cell_style};white-space:nowrap"  # the last column alone may take several lines
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td style="{cell_style if k and k == len(line) - 1 and isinstance(cell, str) else whole}">'
+            f"{_small_cell(cell, most)}</td>"
+            for k, cell in enumerate(line)
+        )
+        + "</tr>"
+        for line in lines[:ROWS_SHOWN]
+    )
     left = len(lines) - ROWS_SHOWN
     more = " · ".join(part for part in (f"{left} more" if left > 0 else "", note) if part)
     foot = f'<div style="opacity:.7;margin-top:4px">{escape(more)}</div>' if more else ""
@@ -212,7 +221,7 @@ def _small_cell(cell: str | float, most: float) -> str:
         return ""
     bar = "display:inline-block;height:8px;border-radius:3px;background:#0b62b8"
     space = "display:inline-block;width:80px;margin-right:8px"  # so that the numbers stand below each other
-    shown = f"{cell:.3g}" if cell >= SMALLEST or not cell else f"&lt; {SMALLEST:g}"
+    shown = f"{cell:#.3g}" if cell >= SMALLEST or not cell else f"&lt; {SMALLEST:g}"
     return f'<span style="{space}"><span style="{bar};width:{80 * cell / most:.0f}px"></span></span>{shown}'
 
 
@@ -227,7 +236,7 @@ def model_table(given: OrMixture | Fit) -> str:
     for name, p, (low, high), sensors in zip(
         fit.source_names(), model.probability.tolist(), ends.tolist(), reached, strict=True
     ):
-        between = [] if not has_ends else ["" if low != low else f"{low:.3g} to {high:.3g}"]
+        between = [] if not has_ends else ["" if low != low else f"{low:#.3g} to {high:#.3g}"]
         lines.append([name, float(p), *between, folded(sensors, SENSORS_SHOWN)])
     verdict = fit.diagnostics.get("diagnosis")
     note = VERDICTS.get(str(verdict.get("verdict")), "") if isinstance(verdict, Mapping) else ""
@@ -243,7 +252,7 @@ def reached_sensors(fit: Fit) -> list[list[str]]:
     >>> reached_sensors(Fit(OrMixture([[1], [1], [1]], [0.2], reach=[[0.9], [1], [0.5]], sensors=["a", "b", "c"])))
     [['a 90 %', 'b 100 %', 'c 50 %']]
     """
-    names = [[fit.model.sensors[i] for i in np.flatnonzero(column)] for column in fit.model.mixing.T]
+    names = [[in_a_list(fit.model.sensors[i]) for i in np.flatnonzero(column)] for column in fit.model.mixing.T]
     if not fit.model.has_lossy_edges:
         return names
     document = fit.document()
@@ -268,7 +277,7 @@ def model_words(fit: Fit) -> str:
 
 def bootstrap_table(found: Bootstrap) -> str:
     """What came back when the sources were learned again, for a notebook."""
-    ends = [["" if low != low else f"{low:.3g} to {high:.3g}"] for low, high in found.interval().tolist()]
+    ends = [["" if low != low else f"{low:#.3g} to {high:#.3g}"] for low, high in found.interval().tolist()]
     names = found.model.source_names()
     lines: list[list[str | float]] = [
         [name, float(share), *between] for name, share, between in zip(names, found.support, ends, strict=True)
@@ -281,7 +290,7 @@ def explanation_table(found: Explanations) -> str:
     """The likeliest explanations of one row, for a notebook."""
     names = found.names or tuple(f"source{j + 1}" for j in range(found.activity.shape[1]))
     lines: list[list[str | float]] = [
-        [str(rank), ", ".join(names[j] for j in np.flatnonzero(active)) or "no source", float(p)]
+        [str(rank), ", ".join(in_a_list(names[j]) for j in np.flatnonzero(active)) or "no source", float(p)]
         for rank, active, p in zip(found.rank.tolist(), found.activity, found.probability.tolist(), strict=True)
     ]
     notes = [] if found.exact else ["the probabilities are approximate"]
