@@ -148,8 +148,7 @@ def _near(model: OrMixture, name: str) -> NDArray[np.int64]:
     if name in names:
         own = names.index(name)
         shared = model.mixing[model.mixing[:, own]].any(axis=0)
-        shared[own] = True
-        return np.flatnonzero(shared)
+        return np.union1d(own, np.flatnonzero(shared))
     raise SettingError(f"the model has no sensor or source {name!r}; near takes the name of one")
 
 
