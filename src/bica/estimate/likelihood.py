@@ -53,6 +53,7 @@ from bica.kernels.bits import all_observed
 from bica.kernels.compiled import A_WIDE_FIT, expect
 from bica.model.fit import Fit
 from bica.model.noise import Noise
+from bica.model.or_mixture import OrMixture
 from bica.progress import TimeUp, is_time_up, time_limited
 
 AT_ONCE = 16  # sensors whose exact likelihood is a matter of seconds
@@ -239,13 +240,13 @@ def nothing_found(table: Varying, noise: Noise | str) -> Fit:
 LOSSY_CELLS = 2**20  # the same for lossy edges, where each is read once per edge and step
 
 
-def earlier_start(task: WholeTask) -> Start | None:
-    """The known sources and those of an earlier model, to search from; None where there are none."""
-    table, model = task.table, task.settings.start
+def earlier_start(task: WholeTask, model: OrMixture) -> Start | None:
+    """The known sources and those of an earlier model, to search from; None where it has no others."""
+    table = task.table
     rates = columns_of(model, table.data.sensors)
     sets, rate = as_sets(rates), np.array(list(rates.values()))
     fresh = ~np.isin(sets, table.known_sets) & ~(table.forbidden_sets & ~sets[:, None] == 0).any(axis=1)
-    if model is None or not fresh.any():
+    if not fresh.any():
         return None
     first = task.start()
     return Start(
@@ -273,7 +274,8 @@ def fit_on_lattice(
 ) -> Fit:
     """The fit of a search that starts from no source or as told; Ctrl-C keeps the best so far."""
     task = lattice_task(table, settings, well_begun=start is not None)
-    start = earlier_start(task) if start is None else start
+    if start is None and settings.start is not None:
+        start = earlier_start(task, settings.start)
     search = task.search(start)
     if isinstance(settings.noise, Noise):
         return task.learned(search) if _is_clear(settings.noise) else _after_one_flip_rate(task, search)
