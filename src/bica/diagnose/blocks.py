@@ -45,6 +45,7 @@ MOST_BLOCKS = 128
 LEAST_EXPECTED = 1.0  # rows of a pattern; rarer ones are taken together
 CERTAIN = 3.0  # standard deviations below which the normal tail is good enough
 NEWTON_STEPS, LONGEST_STEP, STEEPEST = 30, 1.0, 50.0  # towards the exponent of Chernoff's bound
+EXPONENTS = -600, 600  # beyond, exp is 0 or infinite
 PARALLEL = 1e-3  # share of a direction that must be left after the projection
 SINGULAR = 1e-6
 LEAST_FREE = 0.5  # patterns: a block with fewer to spare cannot contradict its model
@@ -323,12 +324,12 @@ def _chernoff(probability: Vector, value: Tables, mean: Vector, n_samples: float
     """
     slope = mean.copy()
     for _ in range(NEWTON_STEPS):
-        weight = probability[:, None] * np.exp(np.clip(slope * value, -600, 600))
+        weight = probability[:, None] * np.exp(np.clip(slope * value, *EXPONENTS))
         weight /= weight.sum(axis=0)
         tilted = (weight * value).sum(axis=0)
         spread = np.maximum((weight * value**2).sum(axis=0) - tilted**2, IMPOSSIBLE)
         slope = np.clip(slope + np.clip((mean - tilted) / spread, -LONGEST_STEP, LONGEST_STEP), 0.0, STEEPEST)
-    exponent = np.log((probability[:, None] * np.exp(np.clip(slope * value, -600, 600))).sum(axis=0)) - slope * mean
+    exponent = np.log((probability[:, None] * np.exp(np.clip(slope * value, *EXPONENTS))).sum(axis=0)) - slope * mean
     return np.asarray(np.minimum(1.0, 2 * np.exp(n_samples * np.minimum(exponent, 0.0))))
 
 

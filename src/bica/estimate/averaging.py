@@ -44,6 +44,7 @@ KEPT = 200  # places of each batch
 CLEAR = 0.97  # share of the visits at one set of sources that leaves no doubt
 ANOTHER = (0.0, 0.5, 0.8, 0.8, 0.8)  # how probable one more source of 0, 1, ... sensors is after each; halved beyond
 SUGGESTED = 12  # sets of each size that a new source is likely to be
+SUGGESTED_PROBABILITY = (0.03, 0.6)  # at least and at most
 FLATTER = 1.5  # suggestions follow their score, divided by this
 LEAST_SHARE = 0.05  # of all suggestions: any set
 FIRST_RATE = 0.1  # of a source that was not in the fit
@@ -137,7 +138,7 @@ def suggestions_of(search: SourceSearch) -> Suggestions:
         value -= value.max(initial=0.0 if place < 0 else -np.inf)
         better = value > score[candidates]
         score[candidates[better]] = value[better]
-        log_rate[candidates[better]] = np.log(-np.log1p(-np.clip(probability[better], 0.03, 0.6)))
+        log_rate[candidates[better]] = np.log(-np.log1p(-np.clip(probability[better], *SUGGESTED_PROBABILITY)))
     anything = np.exp(-scale.cost[np.bitwise_count(np.arange(n_sets))])
     anything[0] = 0.0
     likely = np.exp(score / FLATTER)
@@ -198,6 +199,7 @@ def steps_over(n_sensors: int) -> int:
     return int(STEPS * min(1.0, 2.0 ** (10 - n_sensors) * 10 / n_sensors))
 
 
+ROUNDING = 1e-9  # of a mean distance
 INEXACT = 0.5  # what a source costs that is not exactly right, beside one for each wrong cell
 COMPARED = 100  # visits that an answer is compared with
 CANDIDATE = 0.08  # support from which on a set may be in the answer
@@ -245,7 +247,7 @@ def nearest_to_all(visits: Visits, known: Sets, wanted: int | None = None) -> Se
             if wanted is None or sources.size == wanted
         ]
         means = [mean_distance(sources) for sources in tried]
-        if not means or min(means) >= best - 1e-9:
+        if not means or min(means) >= best - ROUNDING:
             return answer
         best, answer = min(means), tried[int(np.argmin(means))]
 

@@ -249,6 +249,9 @@ def _noise_step(surface: Surface, point: Point, slope: Vector) -> Vector:
 HIGHEST_RATE = 14.0  # a probability of 1 - 1e-6: beyond that nothing changes any more
 AT_BOUND = 1e-12
 ENOUGH = 1e-4  # a step must gain this share of what the slope at its start promises
+SHORTER = 0.4  # by which a step that does not is cut
+NOTHING_GAINED = 0.1  # of the tolerance: a step that gains less is the last
+RIDGE, LEAST_RIDGE = 1e-10, 1e-12  # of the information, relative and absolute, where rates cannot be told apart
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -291,7 +294,7 @@ def refit(
             better = climb.slowly_uphill(point, slope, information)
         point, gained = better, climb.objective(better) - objective
         objective += gained
-        if gained < 0.1 * pace.tolerance:
+        if gained < NOTHING_GAINED * pace.tolerance:
             break
     point, free = climb.without_dead(point, n_known)  # not before: a long step may send a source to 0 for a while
     climb = _Climb(surface, free, prior, pace.tries)
@@ -352,7 +355,7 @@ class _Climb:
             if not moving.any():
                 return step
             part = information if moving.all() else information[np.ix_(moving, moving)]
-            ridge = 1e-10 * np.trace(part) / len(part) + 1e-12
+            ridge = RIDGE * np.trace(part) / len(part) + LEAST_RIDGE
             step[moving] = np.linalg.solve(part + ridge * np.eye(len(part)), slope[moving])
             if (np.where(step > 0, room_above, room_below)[moving] > AT_BOUND).all():
                 return step
@@ -374,7 +377,7 @@ class _Climb:
                 tried = self.surface.at(point.sources, rate, noise)
                 if self.objective(tried) >= objective + ENOUGH * promised:
                     return tried
-            step = 0.4 * step
+            step = SHORTER * step
         return None
 
     def slowly_uphill(self, point: Point, slope: Vector, information: NDArray[np.float64]) -> Point:

@@ -10,6 +10,7 @@ from bica.text import USUAL_NOUN, as_name, folded, shown_names
 
 ID_LENGTH = 8  # hexadecimal digits: among 1000 sources two are alike once in some 9000 models
 NEARLY = 2 / 3  # of the sensors of either: from here on a source counts as the same after a refit
+ROUNDING = 1e-12  # of a share of sensors
 LISTED = 5  # names in a sentence
 Sets = Sequence[frozenset[str]]
 
@@ -65,7 +66,7 @@ def kept_names(new: Sets, old: Sets, old_names: Sequence[str | None]) -> tuple[s
     found: list[str | None] = [None] * len(new)
     taken: set[int] = set()
     for negative, j, k in likeness:
-        if -negative >= NEARLY - 1e-12 and found[j] is None and k not in taken:
+        if -negative >= NEARLY - ROUNDING and found[j] is None and k not in taken:
             found[j] = old_names[k]
             taken.add(k)
     return tuple(found)

@@ -28,7 +28,7 @@ INNER_STEPS = 5  # of the sources for each of the mixing
 SHAPES_AFTER = 5  # outer steps, so that the mixing takes form first
 LEAST_SHAPE, MOST_SHAPE = 0.02, 50.0
 LARGEST_FACTOR = 3.0  # by which a shape changes at once
-SHAPE_STEPS = 5  # of Newton's method
+SHAPE_STEPS, HALVINGS = 5, 10  # of Newton's method, and of each step
 TINY = 1e-300  # keeps logarithms and quotients finite
 
 
@@ -151,7 +151,7 @@ def _better_shape(shape: Floats, mean: Floats) -> Floats:
     curve = -np.diag(polygamma(1, shape)) + polygamma(1, shape.sum())
     step = np.linalg.solve(curve, -slope)
     value = float(shape @ mean - betaln(*shape))
-    for _ in range(10):
+    for _ in range(HALVINGS):
         new = np.clip(shape + step, shape / LARGEST_FACTOR, shape * LARGEST_FACTOR)
         new = np.clip(new, LEAST_SHAPE, MOST_SHAPE)
         if float(new @ mean - betaln(*new)) >= value:

@@ -32,6 +32,9 @@ MORE_SOURCES = 2  # than sensors: too many at first find more of the true ones
 SPECTRUM_STEPS, FIRST_RATE = 100, 0.01
 LEAST_RATE = 2e-6  # of the spectrum: smaller ones are left out
 MIXTURE_STEPS, DENSE_STEPS, DENSE_TOLERANCE = 40, 120, 1e-2
+OTHER_REACH, SEED_REACH, FIRST_LEAK = 0.1, 0.7, 0.01  # where the mixture starts; what a seed reaches has both
+REACHES, LEAKS = (0.02, 0.97), (1e-4, 0.9)  # at least and at most, so that every one can still move
+LEAST_MASS, LEAST_LEAK_RATE = 1e-9, 1e-6
 RAREST_START, MOST_FREQUENT_START = 2e-3, 0.9  # probabilities
 FIRST_REACH = 0.8  # of a known source
 LEAST_LEFT, TINY = 1e-6, 1e-300  # of the information on a leak that other numbers take
@@ -149,19 +152,19 @@ def _seeds(inside: Matrix, rate: Vector, n_seeds: int) -> Matrix:
 
 def _mixture(inside: Matrix, rate: Vector, seeds: Matrix) -> tuple[Matrix, Vector, Vector]:
     """Reach and mass of every source, and the leaks, after some steps of expectation and maximisation."""
-    reach = np.clip(0.1 + 0.7 * seeds, 0.05, 0.9)
+    reach = OTHER_REACH + SEED_REACH * seeds
     mass = np.full(len(seeds), rate.sum() / max(1, len(seeds)))
     single = inside.sum(axis=1) == 1
-    leak_rate = np.full(inside.shape[1], 0.01)
+    leak_rate = np.full(inside.shape[1], FIRST_LEAK)
     for _ in range(MIXTURE_STEPS):
         share = np.exp(inside @ np.log(reach).T + (1.0 - inside) @ np.log1p(-reach).T) * mass
         by_leak = np.where(single, inside @ leak_rate, 0.0)
         portion = rate / (share.sum(axis=1) + by_leak + 1e-300)
         share *= portion[:, None]
-        mass = share.sum(axis=0) + 1e-9
-        reach = np.clip(share.T @ inside / mass[:, None], 0.02, 0.97)
-        leak_rate = (by_leak * portion) @ inside + 1e-6
-    return reach, mass, np.clip(-np.expm1(-leak_rate), 1e-4, 0.9)
+        mass = share.sum(axis=0) + LEAST_MASS
+        reach = np.clip(share.T @ inside / mass[:, None], *REACHES)
+        leak_rate = (by_leak * portion) @ inside + LEAST_LEAK_RATE
+    return reach, mass, np.clip(-np.expm1(-leak_rate), *LEAKS)
 
 
 def _frequent(task: LossyTask, point: LossyPoint, min_probability: float) -> LossyPoint:

@@ -33,7 +33,10 @@ BIRTH_SPECTRUM, BIRTH_RATE, BIRTHS, BIRTH_REFITS = 40, 1e-3, 3, 2
 SPARED_LEAKS = 0.7  # of the leaks, so that some of the ones are left to explain
 BORN, BORN_INSIDE, BORN_OUTSIDE = 0.03, 0.7, 0.05
 FIRST_BIRTH_STEPS, BIRTH_STEPS = 40, 60
+BIRTH_SETS, BIRTH_TOLERANCE = 60, 1e-2  # sets that are looked at, and nats at which the steps end
 NEW_REACH, NEW_EDGES, PROMISING = 0.1, 4, 2.0
+NO_LONGER_SURE = 0.8  # what is left of the reach of a pair that gets a third sensor
+EDGE_STEPS = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,7 +244,7 @@ def give_birth(task: LossyTask, point: LossyPoint) -> LossyPoint | None:
     rate = task.surface.spectrum(spared, BIRTH_RATE, BIRTH_SPECTRUM)
     size = np.bitwise_count(np.arange(rate.size))
     born = []
-    for chosen in _apart(np.argsort(-rate * np.maximum(size - 1.0, 0.0), kind="stable")[:60], BIRTHS):
+    for chosen in _apart(np.argsort(-rate * np.maximum(size - 1.0, 0.0), kind="stable")[:BIRTH_SETS], BIRTHS):
         inside = (chosen >> np.arange(n_sensors)) & 1 == 1
         more = task.obeying(spared.plus(BORN, np.where(inside, BORN_INSIDE, BORN_OUTSIDE)))
         born.append(task.surface.em(more, FIRST_BIRTH_STEPS))
@@ -249,7 +252,7 @@ def give_birth(task: LossyTask, point: LossyPoint) -> LossyPoint | None:
     for more in born[:BIRTH_REFITS]:
         if more.log_likelihood < score:
             continue
-        more = task.refit(without_faint(task, task.surface.em(more, BIRTH_STEPS, 1e-2)))
+        more = task.refit(without_faint(task, task.surface.em(more, BIRTH_STEPS, BIRTH_TOLERANCE)))
         more = prune(task, more)
         if task.score(more) > score + BETTER:
             return more
@@ -274,9 +277,9 @@ def add_edges(task: LossyTask, point: LossyPoint) -> LossyPoint:
             reach = point.reach.copy()
             reach[mode, sensor] = NEW_REACH
             if (reach[mode] > 0).sum() == 3:  # a pair is stored with sure edges, which a third sensor would contradict
-                reach[mode] *= 0.8
+                reach[mode] *= NO_LONGER_SURE
             more = replace(point, reach=reach)
-            more = task.refit(task.surface.em(more, 5), score)
+            more = task.refit(task.surface.em(more, EDGE_STEPS), score)
             if task.score(more) > score + BETTER:
                 better = more
                 break

@@ -30,6 +30,7 @@ AT_BOUND = 1e-8  # numbers this close to a bound are on it
 RIDGE, LEAST_RIDGE = 1e-7, 1e-8  # of the information, relative and absolute: flat directions stay where they are
 TRIES, SHORTER = 8, 0.35  # of ever shorter steps
 ENOUGH = 0.05  # of what the slope promises must be gained
+NOTHING_GAINED = 0.1  # of the tolerance: a step that gains less is the last
 EM_INSTEAD = 4  # steps of expectation and maximisation where scoring fails
 PACE = Pace(1e-2, 12, TRIES)
 LAST_PACE = Pace(1e-7, 60, TRIES)  # of the refit whose numbers are reported
@@ -212,7 +213,7 @@ class LossySurface:
             if better is None:
                 break
             gained, point = better.log_likelihood - height, replace(better, information=information, moving=moving)
-            if gained < 0.1 * pace.tolerance:
+            if gained < NOTHING_GAINED * pace.tolerance:
                 break
         return point
 
