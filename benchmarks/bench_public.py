@@ -7,6 +7,7 @@ Both sides get the same table, the same number of factors, one start and the sam
 are medians over five runs, each with a start of its own, kernels compiled.
 """
 
+import argparse
 import contextlib
 import importlib.metadata
 import io
@@ -158,6 +159,9 @@ def ormachine_seconds():
 
 
 def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--methods", type=lambda text: text.split(","), help="ours, by name; all unless given")
+    asked = parser.parse_args().methods
     warnings.simplefilter("ignore")
     warnings.simplefilter("ignore", BicaWarning)
     print("# Rivals beside public implementations\n\n    python benchmarks/bench_public.py\n")
@@ -172,7 +176,8 @@ def main():
     print("| public | table | CPU s | wrong | here, CPU s | wrong | ratio |\n|" + " --- |" * 7)
     for table in TABLES:
         for pair in PAIRS:
-            print(line(table, *pair), flush=True)
+            if asked is None or pair[3] in asked:
+                print(line(table, *pair), flush=True)
     print(f"\nOrMachine, 10 sensors, 10 sources, 1000 rows, defaults (5 starts): {ormachine_seconds():.2f} s CPU.")
 
 
