@@ -130,14 +130,19 @@ def packed_groups(file: str, groups: list[int], first_row: int, columns: Columns
     """Some row groups of a Parquet file as bits, read by a worker."""
     import pyarrow.parquet as pq
 
-    from bica.data.readers.arrow import partition_of
+    from bica.data.readers.arrow import partition_of, rows_a_batch
 
-    with pq.ParquetFile(file) as source:
-        rows = source.read_row_groups(groups, use_threads=False)
+    parts = [Partition.of_cells(np.zeros((len(columns.sensors), 0), np.uint8))]
     try:
-        one = partition_of(rows, columns, first_row)
+        with pq.ParquetFile(file, pre_buffer=False) as source:
+            size = rows_a_batch(len(columns.sensors))
+            for batch in source.iter_batches(size, row_groups=groups, use_threads=False) if groups else ():
+                parts.append(partition_of(batch, columns, first_row + sum(part.n_rows for part in parts)))
+            if any(part.n_rows % 64 for part in parts[:-1]):  # which cannot be followed by others
+                parts = [partition_of(source.read_row_groups(groups, use_threads=False), columns, first_row)]
     except DataError as error:
         raise DataError(f"{file}: {error}") from None
+    one = one_of(parts)
     return Partition(one.on, one.n_rows, one.observed, one.weights, number)
 
 
