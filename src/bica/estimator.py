@@ -86,7 +86,7 @@ class BICA(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         has "interrupted" and "time_limit", and its verdict is not "fits".
     warm_start : bool
         Whether a second fit begins with the sources of the first, also in ``partial_fit`` and after ``from_model``
-        ("likelihood" only): where little has changed, it takes a fraction of the time. Lossy edges are learned anew.
+        ("likelihood" only): where little has changed, it is quicker. Lossy edges are learned anew.
     n_jobs : int or None
         Threads that learn tables of many columns, counted as scikit-learn does: None is one, unless a joblib context
         says otherwise, and -1 is one per core. They change nothing but the time.

@@ -286,3 +286,15 @@ def test_the_order_of_the_columns_changes_nothing_but_rounding(n_sensors, n_sour
         tuple(column): pytest.approx(p, abs=1e-9)
         for column, p in zip(back.T.tolist(), shuffled.probability, strict=True)
     } == found
+
+
+def test_many_distinct_rows_of_agreeing_blocks_go_to_the_lattice(monkeypatch):
+    rng = np.random.default_rng(0)
+    truth = random_network(17, 12, probability=(0.02, 0.1), noise=Noise.flips(0.01), rng=rng)
+    data = PatternCounts.of(truth.sample(20_000, rng))
+    listed = Likelihood(n_jobs=1).fit(data, np.random.default_rng(0)).model
+    monkeypatch.setattr("bica.estimate.likelihood.MANY_ROWS", 0.0)
+    monkeypatch.setattr("bica.estimate.likelihood.fit_on_rows", lambda *_, **__: pytest.fail("lists were made"))
+    found = Likelihood(n_jobs=1).fit(data, np.random.default_rng(0)).model
+    assert np.array_equal(found.mixing, listed.mixing)
+    assert np.allclose(found.probability, listed.probability, atol=1e-4)

@@ -194,8 +194,11 @@ class Likelihood(Settings):
             return task.result(task.looked_through(learned, np.random.default_rng(0)))
         start, asked = task.start_at_once(learned), self.noise in ("two-rates", "per-sensor")
         decided = learned.unanimous and not asked and self.n_sources is None
-        small = table.data.n_sensors <= LATTICE_SENSORS and not decided and table.data.counts().observed is None
-        most_states = CELLS_PER_STATE * 2.0**table.data.n_sensors if small else np.inf
+        small = table.data.n_sensors <= LATTICE_SENSORS and table.data.counts().observed is None
+        n_cells = 2.0**table.data.n_sensors if small else np.inf
+        if decided and len(table.data.counts().weights) > MANY_ROWS * n_cells:
+            return fit_on_lattice(table, replace(self, noise="estimate" if self.noise == "auto" else self.noise), start)
+        most_states = np.inf if decided else CELLS_PER_STATE * n_cells
         fit = fit_on_rows(
             table, self, start, briefly=decided, most_states=most_states, until=None if rival is None else rival.stops
         )
@@ -261,6 +264,7 @@ def earlier_start(task: WholeTask, model: OrMixture) -> Start | None:
 LATTICE_CELLS = 2**26  # patterns that rows with missing cells may stand for, all together
 WORK_AT_ONCE = 2e11  # half a minute at most: crowded tables of 20 sensors were left half done with a twentieth of it
 CELLS_PER_STATE = 0.03  # of a lattice: with fewer hidden states of all rows than that, lists of them are quicker
+MANY_ROWS = 0.01  # distinct rows in a cell: from here on lists take more time and memory, even of a brief search
 NOTED = 1e-3  # nats: a smaller rise of the score is none on the way from a good start
 CLOSER_LOOK = 16  # sensors up to which the gain of thousands of sets is a matter of seconds
 CLEAR_NOISE = 1e-3  # a flip rate below which known noise explains too little to start a search from
