@@ -100,6 +100,16 @@ def test_one_source_over_three_delays():
     assert found.tap * (1 if straight < turned else -1) == pytest.approx(tap, abs=0.02)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("tap", [[1.0], [1.0, 0.6], [1.0, 0.6, -0.35]])
+def test_the_number_of_delays_is_found(tap):
+    rng = np.random.default_rng(4)
+    clean = np.convolve(rng.random(1000) < 0.5, tap)[:1000]
+    found = deconvolve(clean + clean.std() * 10 ** (-25 / 20) * rng.normal(size=1000), None, rng)
+    assert len(found.tap) == len(tap)
+    assert np.abs(found.tap) == pytest.approx(np.abs(tap), abs=0.02)
+
+
 def test_zeros_and_ones_are_no_sums_and_it_says_so():
     rng = np.random.default_rng(0)
     rows = (rng.random((300, 2)) < 0.4) @ np.array([[1, 1, 0], [0, 1, 1]])

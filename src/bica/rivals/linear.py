@@ -34,6 +34,7 @@ LEAST_DEVIATION = 1e-6  # as a share of the total deviation
 LEAST_PROBABILITY = 1e-4
 RIDGE = 1e-9  # keeps sources that are always or never on solvable
 N_DIRECTIONS = 4  # on which rows of several channels are projected for a start by gaps
+MOST_TAPS = 6  # that are tried where their number is not told
 EXACT = 1e-6  # share of the range within which two sums are the same
 
 
@@ -287,16 +288,23 @@ class Deconvolution:
     source: Bits  # (n_samples,); what came before the first sample counts as off
 
 
-def deconvolve(signal: ArrayLike, n_taps: int, rng: np.random.Generator) -> Deconvolution:
+def deconvolve(signal: ArrayLike, n_taps: int | None, rng: np.random.Generator) -> Deconvolution:
     """The binary source behind one measured signal, up to a delay and to (tap, source) against (-tap, not source).
 
     The last ``n_taps`` values of the source act as sources of a linear mixture; their decoded streams are each other,
-    delayed, which puts them in order. The likeliest sequence then comes from Viterbi's algorithm.
+    delayed, which puts them in order. The likeliest sequence then comes from Viterbi's algorithm. With None, the number
+    of taps, up to 6, grows as long as that lowers the Bayesian information criterion of the mixture.
     """
     values = _measured(signal)
-    if values.shape[1] != 1 or n_taps < 1 or n_taps >= len(values):
+    if values.shape[1] != 1 or not 0 < (MOST_TAPS if n_taps is None else n_taps) < len(values):
         raise SettingError("give one signal and fewer taps than samples")
-    mixture = LinearSums(n_sources=n_taps).unmix(values, rng)
+    mixture = LinearSums(n_sources=n_taps or 1).unmix(values, rng)
+    while n_taps is None and len(mixture.probability) < MOST_TAPS:
+        longer = LinearSums(n_sources=len(mixture.probability) + 1).unmix(values, rng)
+        if _criterion(longer, len(values)) >= _criterion(mixture, len(values)):
+            break
+        mixture = longer
+    n_taps = len(mixture.probability)
     streams = np.where(mixture.activity, 1.0, -1.0)
     best, tap = -np.inf, mixture.amplitude[0]
     for newest in range(n_taps):
@@ -306,6 +314,11 @@ def deconvolve(signal: ArrayLike, n_taps: int, rng: np.random.Generator) -> Deco
     # turning a stream round moves its amplitude into the offset: sum of turned (negative) taps
     offset = float(mixture.offset[0] + mixture.amplitude[0].sum() / 2 - tap.sum() / 2)
     return Deconvolution(tap, offset, _viterbi(values[:, 0], tap, offset))
+
+
+def _criterion(mixture: LinearMixture, n_samples: int) -> float:
+    """Bayes' criterion: an amplitude and a probability for each source, an offset and a deviation."""
+    return float((2 * len(mixture.probability) + 2) * np.log(n_samples) - 2 * mixture.log_likelihood)
 
 
 def _by_delay(streams: Floats, amplitude: Floats, newest: int) -> tuple[float, Floats]:
