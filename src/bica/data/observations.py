@@ -300,9 +300,9 @@ class TableSums:
     def equal_columns(self) -> tuple[tuple[str, ...], ...]:
         """Groups of sensors whose columns are equal: on as often as they are on together, and so observed."""
         pairs = self.pair_counts()
-        ones, seen = np.diag(pairs.both), np.diag(pairs.observed)
+        ones, n_observed = np.diag(pairs.both), np.diag(pairs.observed)
         equal = (pairs.both == ones) & (pairs.both == ones[:, None])
-        equal &= (pairs.observed == seen) & (pairs.observed == seen[:, None])
+        equal &= (pairs.observed == n_observed) & (pairs.observed == n_observed[:, None])
         groups: dict[int, list[str]] = {}
         for place, name in enumerate(self.sensors):
             groups.setdefault(int(np.argmax(equal[place])), []).append(name)

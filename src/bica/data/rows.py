@@ -313,17 +313,17 @@ def trend_of(words: Words, observed: Words | None, sensors: Sequence[str]) -> Tr
     n_rows, n_sensors = len(words), len(sensors)
     if n_rows < LEAST_ROWS:
         return None
-    ones, seen = (_part_sums(bits, n_rows, n_sensors) for bits in (words, observed))
-    share, total = ones / np.maximum(seen, 1.0), ones.sum(axis=0) / np.maximum(seen.sum(axis=0), 1.0)
+    ones, n_observed = (_part_sums(bits, n_rows, n_sensors) for bits in (words, observed))
+    share, total = ones / np.maximum(n_observed, 1.0), ones.sum(axis=0) / np.maximum(n_observed.sum(axis=0), 1.0)
     steps = np.arange(PARTS) - (PARTS - 1) / 2
     slope = steps @ share / (steps @ steps)
     off = share - share.mean(axis=0) - steps[:, None] * slope  # the line
     scatter = (off**2).sum(axis=0) / (PARTS - 2)
     lasting = np.clip((off[1:] * off[:-1]).sum(axis=0) / np.maximum((off**2).sum(axis=0), 1e-300), 0.0, 0.9)
     scatter *= (1.0 + lasting) / (1.0 - lasting)  # a mean over parts that are alike varies so many times as much
-    chance = (steps**2 @ (total * (1.0 - total) / np.maximum(seen, 1.0))) / (steps @ steps)  # of independent rows
-    error = np.sqrt(np.maximum(chance, scatter) / (steps @ steps))
-    enough = (np.minimum(ones, seen - ones).sum(axis=0) >= LEAST_EACH) & (seen.min(axis=0) > 0)
+    by_chance = steps**2 @ (total * (1.0 - total) / np.maximum(n_observed, 1.0)) / (steps @ steps)  # independent rows
+    error = np.sqrt(np.maximum(by_chance, scatter) / (steps @ steps))
+    enough = (np.minimum(ones, n_observed - ones).sum(axis=0) >= LEAST_EACH) & (n_observed.min(axis=0) > 0)
     clearness = np.where(enough, np.abs(slope) / np.where(enough, error, 1.0), 0.0)
     quarter = PARTS // 4
     first, last = share[:quarter].mean(axis=0), share[-quarter:].mean(axis=0)

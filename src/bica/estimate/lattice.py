@@ -447,7 +447,7 @@ class NoiseShape:
 
 @dataclass(frozen=True, slots=True)
 class BetaPrior:
-    """A Beta distribution for every free probability: as if alpha - 1 rows on and beta - 1 off had been seen before."""
+    """A Beta distribution for every free probability: as if alpha - 1 rows on and beta - 1 off came first."""
 
     alpha: float = 1.0
     beta: float = 1.0

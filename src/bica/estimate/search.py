@@ -318,9 +318,9 @@ def add_several(search: SourceSearch) -> bool:
 
     All candidates are looked at once, then a shortlist after each addition.
     """
-    fit, seen = search.best.fit, search.scan()
-    forecast = search.task.scale.forecast(search.best, fit.point, fit.free, seen.candidates) + seen.gain
-    shortlist = seen.candidates[np.argsort(-forecast, kind="stable")[:SHORTLIST]]
+    fit, scan = search.best.fit, search.scan()
+    forecast = search.task.scale.forecast(search.best, fit.point, fit.free, scan.candidates) + scan.gain
+    shortlist = scan.candidates[np.argsort(-forecast, kind="stable")[:SHORTLIST]]
     improved = False
     while not (search.is_spent or search.is_over) and search.add_one_of(
         search.best.fit.point, search.best.fit.free, shortlist
@@ -402,8 +402,8 @@ def _tempting(search: SourceSearch, look: Look) -> Sets | None:
     if look is steep:
         related = search.surface.rising(point, relatives(point.sources, n_sensors))
         return search.new(np.concatenate([steep(search, point), related]))
-    seen = search.scan()
-    return seen.candidates[seen.gain > TEMPTING]
+    scan = search.scan()
+    return scan.candidates[scan.gain > TEMPTING]
 
 
 def exchange_for_steep(search: SourceSearch) -> bool:

@@ -115,8 +115,8 @@ def _sample(group: Group, network: LossyNetwork, cells: NDArray[np.uint8], found
             continue
         of_row = weight[np.arange(len(weight)), cells[row]]
         share, met = np.empty((N_SWEEPS, members.size)), np.empty((1 + N_BURNT + N_SWEEPS, members.size), dtype=bool)
-        chance = np.random.default_rng(SEED).random((N_BURNT + N_SWEEPS, members.size))
-        sample_row(network, of_row, members, start[place].copy(), chance, share, met)
+        draws = np.random.default_rng(SEED).random((N_BURNT + N_SWEEPS, members.size))
+        sample_row(network, of_row, members, start[place].copy(), draws, share, met)
         means = share.reshape(N_BATCHES, -1, members.size).mean(axis=1)
         found.probability[row, members] = means.mean(axis=0)
         found.error[row, members] = TWO_SIDED * means.std(axis=0, ddof=1) / np.sqrt(N_BATCHES)

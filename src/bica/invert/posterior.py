@@ -176,8 +176,8 @@ class _Lattice:
         added, own = table.copy(), _source_probability(self.group)
         for j in sources:
             sensors = np.flatnonzero(self.group.mixing[:, j])
-            chance = float(own[j]) if probability is None else probability
-            mix_lossy_source(added, sensors, self.group.reach[sensors, j], chance)
+            of_source = float(own[j]) if probability is None else probability
+            mix_lossy_source(added, sensors, self.group.reach[sensors, j], of_source)
         return added
 
     def _folded(self, source: int | None) -> NDArray[np.float64]:

@@ -92,8 +92,8 @@ def _bits_of(
     if cells.max(initial=0) == STRANGE:
         row = int(np.argmax(cells == STRANGE))
         raise strange_value(first_row + row, sensor, column[row].as_py())
-    seen = None if cells.max(initial=0) < MISSING else np.packbits(cells != MISSING, bitorder="little")
-    return np.packbits(cells == 1, bitorder="little"), seen
+    observed = None if cells.max(initial=0) < MISSING else np.packbits(cells != MISSING, bitorder="little")
+    return np.packbits(cells == 1, bitorder="little"), observed
 
 
 def _buffer(column: Any, which: int) -> NDArray[np.uint8]:

@@ -125,8 +125,8 @@ class LossySearch:
 def dense_start(task: LossyTask, spectrum: Vector) -> LossyPoint:
     """More sources than there will be, each with all sensors: a mixture of products of Bernoullis on the spectrum.
 
-    For rare sources the rate of a sure source behind a set is the rate of the lossy ones, times the chance that they
-    reach exactly that set.
+    For rare sources the rate of a sure source behind a set is the rate of the lossy ones, times the
+    probability that they reach exactly that set.
     """
     n_sensors = task.surface.cells.n_sensors
     sets = np.flatnonzero(spectrum > LEAST_RATE)

@@ -72,8 +72,8 @@ class StateCells:
 
     def times_observed(self) -> Vector:
         """The weight of the rows in which each sensor was observed: (n_sensors,)."""
-        seen: Vector = self.weights @ (self.ones + self.zeros)
-        return seen
+        observed: Vector = self.weights @ (self.ones + self.zeros)
+        return observed
 
     @cached_property
     def ones(self) -> Matrix:
