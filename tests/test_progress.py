@@ -15,6 +15,7 @@ import pytest
 
 from bica import BICA, FindBICA, Likelihood, PatternCounts
 from bica.compare import Setting, run_plan, tasks
+from bica.data.readers.engine import connection
 from bica.errors import LimitError, SettingError
 from bica.estimate.bootstrap import bootstrap
 from bica.progress import (
@@ -246,6 +247,18 @@ def test_what_takes_more_memory_than_allowed_ends_with_a_sentence():
         assert 1e11 < memory_left() < 1e12
         assert PatternCounts.of([[0, 1], [1, 1]]).n_samples == 2
     assert memory_left() == float("inf")
+
+
+def test_a_limit_of_memory_is_not_left_behind_in_the_engine(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n0,1\n1,1\n")
+    with connection() as engine:
+        before = engine.execute("SELECT current_setting('memory_limit')").fetchall()
+    with memory_limited(1e12):
+        PatternCounts.of(tmp_path / "t.csv")
+        with connection() as engine:
+            assert engine.execute("SELECT current_setting('memory_limit')").fetchall() != before
+    with connection() as engine:
+        assert engine.execute("SELECT current_setting('memory_limit')").fetchall() == before
 
 
 def test_learning_that_would_not_fit_is_not_begun():

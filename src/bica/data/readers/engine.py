@@ -12,7 +12,7 @@ import re
 import threading
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -41,13 +41,18 @@ TOO_LONG = ("Maximum line size", "does not support a full read")  # what the eng
 @contextmanager
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to the one engine of this process: starting an engine takes longer than reading a small file."""
-    engine = _shared.cursor()
+    import duckdb
+
+    engine, left = _shared.cursor(), memory_left()
     try:
         engine.execute(QUIET)
-        if (left := memory_left()) < inf:
+        if left < inf:
             engine.execute(f"SET memory_limit = '{max(LEAST_MEMORY, int(left / 2))}B'")  # beyond, it works on disk
         yield engine
     finally:
+        if left < inf:
+            with suppress(duckdb.Error):
+                engine.execute("RESET memory_limit")  # which is that of all connections
         engine.close()
 
 
