@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from bica import BICA
 from bica.data.patterns import PatternCounts
-from bica.errors import BicaWarning, SettingError
+from bica.errors import BicaWarning, LimitError, SettingError
 from bica.estimate.lattice import Cells, NoiseShape, Surface
 from bica.estimate.likelihood import Likelihood
 from bica.estimate.score import Scale
@@ -233,3 +233,11 @@ class TestBICA:
     def test_findbica_knows_nothing_of_it(self):
         with pytest.raises(SettingError, match="'findbica' has no setting 'known'"):
             BICA("findbica", known=[(["a", "d"], 0.02)]).fit(self.DATA)
+
+
+@pytest.mark.parametrize("method", ["likelihood", "findbica"])
+def test_a_small_file_of_many_columns_that_are_always_on_takes_no_gigabytes(method):
+    """Each would have a source of its own: 40 000 x 20 000 edges of 160 000 cells."""
+    rows = np.tile([False, True], (2, 20_000))
+    with pytest.raises(LimitError, match="20000 sources behind 40000 sensors are more than a model holds"):
+        BICA(method=method).fit(rows)

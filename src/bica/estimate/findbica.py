@@ -20,6 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from bica.data.pairs import dependent_pairs, pair_p_values
 from bica.data.patterns import PatternCounts
 from bica.errors import DataError, LimitError, SettingError
+from bica.estimate.settings import check_size
 from bica.kernels.lattice.subsets import (
     apply_channel,
     clique_table,
@@ -343,6 +344,7 @@ def probability_by_recursion(
 
 
 def _model_of(sets: list[tuple[NDArray[np.int64], float]], sensors: tuple[str, ...]) -> OrMixture:
+    check_size(len(sensors), len(sets))
     mixing = np.zeros((len(sensors), len(sets)), dtype=bool)
     for source, (members, _) in enumerate(sets):
         mixing[members, source] = True

@@ -11,10 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bica.data.observations import Observations
-from bica.errors import SettingError
+from bica.errors import LimitError, SettingError
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture, in_order
 from bica.progress import checked_n_jobs, checked_time_limit
+
+MOST_EDGES = 200_000_000  # sensors times sources, a byte each; copies take several times that
+
+
+def check_size(n_sensors: int, n_sources: int) -> None:
+    """Refuse a model that would fill the memory, as where most of a hundred thousand sensors are always on."""
+    if n_sensors * n_sources > MOST_EDGES:
+        raise LimitError(
+            f"{n_sources} sources behind {n_sensors} sensors are more than a model holds; sensors that are always on "
+            "have a source each: leave them out with `drop`"
+        )
+
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -230,6 +242,7 @@ class Varying:
         _check_known(known, whole, data.sensors, ones)
         inside = tuple(tuple(names) for names in forbidden if set(names) <= set(data.sensors))
         always = np.flatnonzero((ones >= n_observed) & (ones > 0))
+        check_size(whole.n_sensors, always.size)
         place = {name: i for i, name in enumerate(data.sensors if places.size <= WORD else ())}
         sets = [
             as_sets([place[name] for name in set(names) if name in place] for names in group)
