@@ -58,6 +58,17 @@ def test_every_size_is_drawn_on_every_screen(visit, reports, n, width, dark):
         assert canvas.evaluate("c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v)")
 
 
+def test_a_narrow_screen_names_the_sensors_of_each_pattern(visit, reports):
+    """The dots of a wide screen stand under names that a narrow one has no room for."""
+    page = visit(reports(3)[0], width=390).page
+    labels = page.locator("#patterns tbody td:first-child")
+    shown = [text for text in labels.all_inner_texts() if text]
+    assert any("every sensor is quiet" in text for text in shown)
+    assert any("x0" in text or "x1" in text for text in shown)
+    assert page.locator("#patterns .dots i:visible").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 def test_the_story_is_told_in_order(visit, reports):
     page = visit(reports(30)[0]).page
     sections = page.evaluate("[...document.querySelectorAll('section')].map((part) => part.id)")
