@@ -9,6 +9,8 @@ from scipy.integrate import quad
 from bica import Likelihood
 from bica.data.patterns import PatternCounts
 from bica.diagnose.verdicts import Diagnosis
+from bica.errors import BicaWarning
+from bica.estimate import likelihood
 from bica.estimate.blocks.learn import rate_of_noise_alone, with_noise_alone
 from bica.estimate.lattice import Surface
 from bica.estimate.likelihood import lattice_task
@@ -75,7 +77,52 @@ class TestUnequalSensors:
         assert fit.model.noise.n_sensors is None
 
 
-def test_beyond_sixteen_sensors_it_has_to_be_asked_for():
+class TestManyUnequalSensors:
+    def rows(self):
+        rng = np.random.default_rng([1, 9])
+        network = random_network(18, 9, column_weight=(3, 5), probability=(0.05, 0.12), rng=rng)
+        noise = Noise(rng.uniform(0, 0.02, 18), rng.uniform(0, 0.4, 18))
+        truth = OrMixture(network.mixing, network.probability, noise)
+        return truth, truth.sample(2000, rng)
+
+    def test_sources_and_rates_are_found(self):
+        truth, rows = self.rows()
+        fit = learned(rows)
+        assert columns(fit.model) == columns(truth)
+        assert fit.diagnostics["noise"]["kind"] == "per-sensor"
+        miss = fit.diagnostics["noise"]["miss"]
+        error = np.array(miss["error"])
+        told = (error > 0) & (error < 0.05)
+        assert told.sum() >= 9
+        assert np.abs((np.array(miss["rate"]) - truth.noise.miss)[told] / error[told]).max() < 4.5
+
+    def test_beyond_the_lattice_lossy_sources_show_the_way(self, monkeypatch):
+        truth, rows = self.rows()
+        monkeypatch.setattr(likelihood, "LATTICE_SENSORS", 16)
+        fit = learned(rows)
+        assert columns(fit.model) == columns(truth)
+        assert (fit.diagnostics["noise"]["kind"], fit.diagnostics["edges"]) == ("per-sensor", "sure")
+
+    @pytest.mark.filterwarnings("ignore:the rows leave the error rates")
+    def test_they_also_do_where_splinters_have_too_many_hidden_states(self, monkeypatch):
+        truth, rows = self.rows()
+        monkeypatch.setattr(likelihood, "LATTICE_SENSORS", 16)
+        monkeypatch.setattr(likelihood, "fit_on_rows", lambda *args, **settings: None)
+        assert columns(learned(rows[:1000], noise="per-sensor").model) >= columns(truth)
+
+    def test_an_interrupt_on_that_way_keeps_what_was_found(self, monkeypatch):
+        def interrupt(*args):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(likelihood, "LATTICE_SENSORS", 16)
+        monkeypatch.setattr(likelihood, "fit_on_rows", lambda *args, **settings: None)
+        monkeypatch.setattr(likelihood, "fit_with_own_rates", interrupt)
+        with pytest.warns(BicaWarning, match="interrupted"):
+            fit = learned(self.rows()[1], noise="per-sensor")
+        assert fit.diagnostics["interrupted"]
+
+
+def test_beyond_sixteen_sensors_and_with_sure_edges_it_has_to_be_asked_for():
     rng = np.random.default_rng(2)
     mixing = np.zeros((18, 6), dtype=bool)
     for source in range(6):

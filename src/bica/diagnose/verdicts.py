@@ -71,6 +71,7 @@ class FitCheck:
     is_related: bool  # whether any two sensors depend on each other
     state: str  # how learning ended: "settled", "interrupted", "out of time" or "not settled"
     lead_of_lossy: float = 0.0  # nats by which lossy edges explain the rows better than these sure ones, if known
+    may_miss: bool = False  # whether sensors that miss were left untried beside lossy edges
 
     @classmethod
     def of(cls, fit: Fit, watched: Watched) -> FitCheck:
@@ -118,6 +119,7 @@ class FitCheck:
             is_related=watched.pairs is None or watched.pairs.has_clear_link,
             state=_state(fit),
             lead_of_lossy=_lead_of_lossy(fit),
+            may_miss=fit.model.has_lossy_edges and "other_edges" in fit.diagnostics,
         )
 
     @property
@@ -195,6 +197,8 @@ class FitCheck:
             steps.append(
                 "let edges fail at times with --edges lossy, or give each sensor misses with --noise per-sensor"
             )
+        if self.may_miss and self.p_value <= DOUBT:
+            steps.append("let every sensor miss at a rate of its own instead, with --noise per-sensor")
         if not self.n_shared or not self.is_related:
             steps.append("choose other columns, longer slots or more rows: these columns tell nothing of each other")
         elif self.has_too_few_rows:

@@ -19,8 +19,8 @@ from scipy.special import chdtri
 from bica.diagnose.goodness import Splinters, both_on
 from bica.estimate.lattice import NoiseShape, lowest_rate
 from bica.estimate.search import SourceSearch, Start
-from bica.estimate.settings import Varying, as_sets
-from bica.estimate.whole import FIRST_FALSE_ALARM, FIRST_MISS, PER_SENSOR
+from bica.estimate.settings import WORD, Varying, as_sets
+from bica.estimate.whole import CONVINCING, FIRST_FALSE_ALARM, FIRST_MISS, PER_SENSOR
 from bica.model.fit import Fit
 from bica.model.noise import Noise
 from bica.model.or_mixture import OrMixture
@@ -337,6 +337,9 @@ LEAST_SPREAD = 0.02  # variance of an edge that never failed, so that one failur
 # and 2 or 5 % flips, 0.9 to 1.35 times in random networks with reach ~ U(.5, 1) to U(.95, 1), 1.9 to 2.1 times at
 # U(.5, .95) where sources overlap little. So only a large ratio tells without a search.
 MUCH_DEARER = 1.5
+ALIKE = 0.6  # of the spread of all reaches: within sensors, less is left where sensors miss than where edges fail
+FIRST_LEAKS, FIRST_MISSES = (1e-3, 0.2), (0.01, 0.5)  # limits of the rates of sensors to begin with
+TINY = 1e-300
 PRIOR_COUNT = 0.25  # keeps the spread of a small count above 0
 
 
@@ -363,21 +366,38 @@ class RivalOfMany:
 
     table: Varying
     found: LossyFit
+    learn_misses: Callable[[Start, Callable[[SourceSearch], bool]], Fit | None]  # sure edges, sensors that miss
     has_stopped_the_other: bool = False  # whether a search with sure edges was given up
 
     def chosen(self, sure: Fit) -> Fit:
         """The fit with the higher penalised likelihood, with the other's answer in its diagnostics.
 
         ``spread_of_reach`` among them says whether edges fail at rates of their own, or all alike, as sensors that miss
-        do.
+        do. Where all edges of a sensor fail alike, sure edges with misses of that sensor are tried, too.
         """
         if self.found.interrupted:
             return cut_short(sure)
-        ahead = self._rival.score() - self._rival.score_of(replace(sure, log_likelihood=self._height(sure.model)))
+        score = self._score_of(sure)
+        if self.with_misses is not None and self._score_of(self.with_misses) > score + CONVINCING:
+            sure, score = self.with_misses, self._score_of(self.with_misses)
+        ahead = self._rival.score() - score
         if ahead <= 0:
             return _noted(sure, "sure", self.found.probability.size, None, -ahead)
         so_far = " when the search was given up" if self.has_stopped_the_other else ""
         return _noted(lossy_as_fit(self.table, self.found), "lossy", sure.model.n_sources, None, ahead, so_far)
+
+    def _score_of(self, sure: Fit) -> float:
+        return self._rival.score_of(replace(sure, log_likelihood=self._height(sure.model)))
+
+    @cached_property
+    def with_misses(self) -> Fit | None:
+        """The answer with sure edges and rates of every sensor; None if edges of a sensor fail unlike each other."""
+        unlike, all_unlike = (
+            spread_of_reach(self.found, self.table.data.n_samples, by_sensor=by_sensor) for by_sensor in (True, False)
+        )
+        if unlike > ALIKE * all_unlike or self.table.data.n_sensors > WORD or self.table.forbidden_sets.size:
+            return None
+        return self.learn_misses(start_of_misses(self.found), self.stops)
 
     @cached_property
     def is_unlike_sure(self) -> bool:
@@ -393,10 +413,12 @@ class RivalOfMany:
         """Whether sure sources would be far behind lossy ones even if they explained the rows as well."""
         sizes, best = np.bitwise_count(search.best.fit.point.sources.view(np.uint64)), self._rival.score() - FAR_AHEAD
         height = self._rival.found.log_likelihood or -np.inf
-        dear = best > self._rival.sure_score(height, sizes)
+        noise = search.surface.noise
+        false_alarms = noise.rates(search.best.fit.point.noise)[0] if noise.n_unknown > MOST_SHARED else NO_RATES
+        dear = best > self._rival.sure_score(height, sizes, noise.n_unknown, false_alarms)
         if dear:  # else what they explain does not matter
             height = max(height, self._height(self._model(search)))
-            dear = best > self._rival.sure_score(height, sizes)
+            dear = best > self._rival.sure_score(height, sizes, noise.n_unknown, false_alarms)
         self.has_stopped_the_other = dear
         return dear
 
@@ -423,21 +445,39 @@ class RivalOfMany:
         point = search.best.fit.point
         false_alarm, miss = search.surface.noise.rates(point.noise)
         mixing = (point.sources >> np.arange(self.table.data.n_sensors)[:, None]) & 1 == 1
-        noise = Noise(float(false_alarm[0]), float(miss[0]))
+        noise = Noise(*(self._of_all(rates) for rates in (false_alarm, miss)))
         return self.table.model(mixing, point.probability, np.full(point.sources.size, np.nan), noise)[0]
 
+    def _of_all(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+        every = np.full(self.table.whole.n_sensors, rates.mean())
+        every[self.table.places] = rates
+        return every
 
-def spread_of_reach(found: LossyFit, n_rows: float) -> float:
-    """Chi-square per degree of freedom of the reach of all edges about one common value; 0 where none can be told.
+
+def start_of_misses(found: LossyFit) -> Start:
+    """The sensors of lossy sources as those of sure ones, which every sensor misses as often as its edges fail."""
+    several = found.mixing.sum(axis=0) >= PER_SENSOR.shape(1, 0.0).least_sensors
+    columns = [tuple(np.flatnonzero(column).tolist()) for column in found.mixing.T[several]]
+    sets, first = np.unique(as_sets(columns), return_index=True)
+    weight = found.mixing * found.probability
+    arrives = (weight * found.reach).sum(axis=1) / np.maximum(weight.sum(axis=1), TINY)
+    noise = np.append(np.clip(found.leak, *FIRST_LEAKS), np.clip(1.0 - arrives, *FIRST_MISSES))
+    rate = -np.log1p(-np.minimum(found.probability[several][first], MOST_FREQUENT))
+    return Start(sets, rate, np.ones(sets.size, dtype=bool), noise)
+
+
+def spread_of_reach(found: LossyFit, n_rows: float, *, by_sensor: bool = False) -> float:
+    """Chi-square per degree of freedom of the reach of all edges about one common value, or about one of each sensor.
 
     Above 4, edges fail at rates of their own; about 1 to 3 where all fail alike, since overlaps are ignored. Sources of
-    two sensors tell nothing.
+    two sensors tell nothing; 0 where no edge can be told.
     """
     told = found.mixing & np.isfinite(found.reach_error)
-    n_on = np.broadcast_to(n_rows * found.probability, told.shape)[told]
-    reach, error = found.reach[told], found.reach_error[told]
-    if reach.size < 2:
-        return 0.0
-    weight = 1.0 / np.maximum(error**2, LEAST_SPREAD / np.maximum(n_on, 1.0))
-    common = weight @ reach / weight.sum()
-    return float(weight @ (reach - common) ** 2 / (reach.size - 1))
+    n_on = np.maximum(n_rows * found.probability, 1.0)
+    weight = np.zeros(told.shape)
+    weight[told] = 1.0 / np.maximum(found.reach_error**2, LEAST_SPREAD / n_on)[told]
+    groups = weight if by_sensor else weight.reshape(1, -1)
+    reach = found.reach.reshape(groups.shape)
+    common = (groups * reach).sum(axis=1, keepdims=True) / np.maximum(groups.sum(axis=1, keepdims=True), TINY)
+    n_more = np.count_nonzero(told) - np.count_nonzero(groups.any(axis=1))
+    return float((groups * (reach - common) ** 2).sum() / max(n_more, 1))

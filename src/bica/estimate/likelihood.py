@@ -25,12 +25,13 @@ from bica.estimate.edges import (
     cut_short,
     lossy_as_fit,
     refutes_sure_edges,
+    start_of_misses,
 )
 from bica.estimate.lattice import HIGHEST, LATTICE_SENSORS, Cells, NoiseShape, Surface, lowest_rate
 from bica.estimate.lossy.families import with_families
 from bica.estimate.lossy.learn import learn_lossy
 from bica.estimate.rows.lossy import learn_lossy_rows
-from bica.estimate.rows.states import fit_on_rows, from_rows
+from bica.estimate.rows.states import fit_on_rows, fit_with_own_rates, from_rows
 from bica.estimate.search import (
     ALL_SETS,
     BETTER,
@@ -48,7 +49,7 @@ from bica.estimate.search import (
 )
 from bica.estimate.settings import WORD, Settings, Varying, as_sets, columns_of, flip_rate_of
 from bica.estimate.temporal.learn import IN_TIME, check_in_time, revised_in_time
-from bica.estimate.whole import FIRST_PROBABILITY, FLIPS, IN_DOUBT, Rival, Route, WholeTask
+from bica.estimate.whole import FIRST_PROBABILITY, FLIPS, IN_DOUBT, PER_SENSOR, Rival, Route, WholeTask, noise_in_order
 from bica.kernels.bits import all_observed
 from bica.kernels.compiled import A_WIDE_FIT, expect
 from bica.model.fit import Fit
@@ -156,7 +157,14 @@ class Likelihood(Settings):
         back = np.argsort(order)
         reach_error = None if fit.reach_error is None else fit.reach_error[back]
         leak_error = None if fit.leak_error is None else fit.leak_error[back]
-        return replace(fit, model=fit.model.of_sensors(back), reach_error=reach_error, leak_error=leak_error)
+        noise = noise_in_order(fit.diagnostics["noise"], np.argsort(order[table.places]))
+        return replace(
+            fit,
+            model=fit.model.of_sensors(back),
+            reach_error=reach_error,
+            leak_error=leak_error,
+            diagnostics={**fit.diagnostics, "noise": noise},
+        )
 
     def _fit_from_blocks(self, table: Varying, rng: np.random.Generator) -> Fit:
         """Blocks and rows find sure edges; where these are refuted, lossy ones are learned, and the rows choose."""
@@ -177,7 +185,8 @@ class Likelihood(Settings):
             complete = not self.min_probability  # sensors whose rare sources were left out refute any edges
             try:
                 if rival is None and complete and refutes_sure_edges(table, fit):
-                    rival = RivalOfMany(table, learn_lossy_rows(table, self, rng))
+                    misses = partial(fit_with_own_rates, table, self)
+                    rival = RivalOfMany(table, learn_lossy_rows(table, self, rng), misses)
                 if rival is not None and (at_once or rival.found.interrupted or rival.is_unlike_sure):
                     fit = rival.chosen(fit)
             except KeyboardInterrupt:
@@ -203,8 +212,9 @@ class Likelihood(Settings):
             table, self, start, briefly=decided, most_states=most_states, until=None if rival is None else rival.stops
         )
         if fit is None and table.data.n_sensors <= LATTICE_SENSORS and not decided:
-            # other kinds of noise would take several times as long: only on request
-            return fit_on_lattice(table, replace(self, noise="estimate" if self.noise == "auto" else self.noise), start)
+            return fit_on_lattice(table, self, start)
+        if fit is None and self.noise == PER_SENSOR.name:
+            fit = self._from_lossy(table, task.result(learned))
         if fit is None and asked:
             raise LimitError(
                 "these rows have too many hidden states to estimate misses and false alarms apart; give the rates, or "
@@ -213,6 +223,16 @@ class Likelihood(Settings):
         if fit is None and self.n_sources is not None:
             raise LimitError("these rows have too many hidden states to look for so many sources; leave the number out")
         return task.result(learned) if fit is None else fit
+
+    def _from_lossy(self, table: Varying, so_far: Fit) -> Fit | None:
+        """With rates of every sensor, from lossy sources on: these have far fewer hidden states than splinters."""
+        if self.known or self.forbidden or self.n_sources is not None:
+            return None
+        try:
+            lossy = learn_lossy_rows(table, self, np.random.default_rng(0))
+            return cut_short(so_far) if lossy.interrupted else fit_with_own_rates(table, self, start_of_misses(lossy))
+        except KeyboardInterrupt:
+            return cut_short(so_far)
 
 
 def _warn_of_its_end(fit: Fit) -> None:

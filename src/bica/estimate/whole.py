@@ -260,6 +260,24 @@ def _report_of_two(surface: Any, fit: Refit, errors: StandardErrors, kind: Noise
     return report
 
 
+def noise_in_order(report: Mapping[str, Any], order: NDArray[np.int64]) -> dict[str, Any]:
+    """The report on rates of every sensor that varies, with these sensors in another order.
+
+    >>> rates = {"rate": [0.1, 0.2], "error": [0.01, 0.02], "interval": [(0.08, 0.12), (0.16, 0.24)]}
+    >>> found = noise_in_order({"false_alarm": rates, "miss": rates, "vague": [0]}, np.array([1, 0]))
+    >>> found["miss"]["rate"], found["vague"]
+    ([0.2, 0.1], [1])
+    """
+    moved = dict(report)
+    if len(report.get("miss", {}).get("rate", ())) != order.size:  # one rate for all
+        return moved
+    for name in ("false_alarm", "miss"):
+        moved[name] = {key: [values[place] for place in order.tolist()] for key, values in report[name].items()}
+    if "vague" in report:
+        moved["vague"] = np.flatnonzero(np.isin(order, report["vague"])).tolist()
+    return moved
+
+
 def _interval(surface: Any, fit: Refit, rate: float, error: float) -> tuple[float, float]:
     """The interval of the flip rate with the best sources; at its floor, from 0 to what would hardly go unnoticed."""
     if rate > surface.noise.lowest + AT_BOUND:

@@ -349,3 +349,6 @@ class TestTheChoice:
         found = replace(FOUND, mixing=reach > 0, probability=np.full(n_sources, 0.1), reach=reach, reach_error=error)
         assert abs(spread_of_reach(found, 5000.0) - 1) < 5 * np.sqrt(2 / reach.size)
         assert spread_of_reach(replace(found, reach_error=np.full_like(error, np.nan)), 5000.0) == 0.0
+        unlike = replace(found, reach=reach - np.linspace(0.0, 0.4, n_sensors)[:, None])  # one value for every sensor
+        assert spread_of_reach(unlike, 5000.0) > 20
+        assert abs(spread_of_reach(unlike, 5000.0, by_sensor=True) - 1) < 5 * np.sqrt(2 / (reach.size - n_sensors))

@@ -20,7 +20,7 @@ from bica.estimate.lattice import NoiseShape, Pace, lowest_rate
 from bica.estimate.score import standard_errors
 from bica.estimate.search import BY_GAIN, SearchTask, SourceSearch, Start, add_several, drop, single
 from bica.estimate.settings import WORD, Settings, Varying
-from bica.estimate.whole import FLIPS, Route, WholeTask
+from bica.estimate.whole import FLIPS, PER_SENSOR, Route, WholeTask
 from bica.kernels.bits import unpacked
 from bica.kernels.rows.ratios import best_gains, ratios, wrong_cells
 from bica.kernels.rows.states import Errors, Limits, StateRows, States, StateSources, hidden_states
@@ -185,6 +185,7 @@ BRIEF_WORK = 1.5e9  # one or two seconds, for answers on which all blocks agree,
 MANY_STATES = 1 << 17  # of all rows: with more, a search begins with a part of the rows
 FIRST_ROWS, FIRST_WORK = 4, 0.3  # every so many-th of the rows, and the share of the work that may be done with them
 NOISE_WORK = 5e9  # five to ten seconds for every other kind of noise
+OWN_STATES = 1 << 18  # of all rows, with rates of every sensor by default: with 2^20 it takes a minute
 BETTER = 1e-3  # nats: lists leave states out, so a smaller rise of the score means nothing
 MOST_CUT = 0.05  # share of the rows with too many states: without more of them a search would go astray
 PROBED, FAR_TOO_MANY = 32, 1.25  # every so many-th row is tried first; times the limit, lest these few mislead
@@ -225,6 +226,22 @@ def fit_on_rows(
         return task.result(search, FLIPS, interrupted=True)
     fit = task.learned(search)
     return None if briefly and not fit.converged and "interrupted" not in fit.diagnostics else fit
+
+
+def fit_with_own_rates(table: Varying, settings: Settings, start: Start, until: Until | None = None) -> Fit | None:
+    """The same with misses and false alarms of every sensor, from a start that has them; Ctrl-C goes on to the caller.
+
+    Such rows have many hidden states. Where these are not asked for, only few of them are worth the time.
+    """
+    shape, asked = PER_SENSOR.shape(table.data.n_sensors, lowest_rate(table.data)), settings.noise == PER_SENSOR.name
+    most_work, most_states = (MOST_WORK, np.inf) if asked else (NOISE_WORK, OWN_STATES)
+    task = row_task(table, settings, start, shape, QUICK, most_work, most_states)
+    if task is None:
+        return None
+    search = task.search(start, shape)
+    search = after_a_sample(search.task, search, start, until)
+    search.run(until=until)
+    return task.result(search, PER_SENSOR, interrupted=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
