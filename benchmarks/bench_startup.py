@@ -40,7 +40,7 @@ def main() -> None:
     """Print one line per command."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "t.csv").write_text(ROWS)
-        seconds(("-m", "bica", "fit", "t.csv", "-o", "m.json"), folder)
+        seconds(("-m", "bica", "fit", "t.csv", "-o", "./m.json"), folder)
         seconds(COMMANDS["`bica explain m.json --on a,b`"], folder)  # which compiles
         runs = [{name: seconds(words, folder) for name, words in COMMANDS.items()} for _ in range(RUNS)]
     middle = {name: median(run[name] for run in runs) for name in COMMANDS}

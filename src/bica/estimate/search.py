@@ -412,7 +412,10 @@ def exchange_for_steep(search: SourceSearch) -> bool:
 
 
 def exchange_two(search: SourceSearch) -> bool:
-    """Replace two overlapping sources, one of them in doubt, by another one, then add what still pays."""
+    """Replace two overlapping sources, one of them in doubt, by another one, then add what still pays.
+
+    Once one of the two is back, only one was replaced, and the other would mostly follow.
+    """
     point, loss = search.best.fit.point, search.loss()
     if search.surface.cells.n_sensors > SMALL or point.sources.size > FEW_SOURCES:
         return False
@@ -423,7 +426,7 @@ def exchange_two(search: SourceSearch) -> bool:
         bar, gone = search.best.score - loss[pair].max() - HOPELESS, point.sources[pair]
         for start in search.promising(*rest, search.new(steep(search, rest[0])), bar):
             other = search.branch(search.refitted(*start, promptly=False))
-            while not np.isin(gone, other.best.fit.point.sources).all() and add(other):
+            while not np.isin(gone, other.best.fit.point.sources).any() and add(other):
                 pass
             if search.improves(other.best):
                 return True
