@@ -457,8 +457,8 @@ def has_splinters(search: SourceSearch) -> bool:
     In noisy rows a few wide sources contain most others for a while; splinters of one source lack a sensor each.
     """
     sources = search.best.fit.point.sources
-    contained = 2 * largest(sources).sum() < sources.size
-    return bool(contained and less_one(sources, least=1).sum() >= LACKING_ONE * sources.size)
+    n_outermost, n_lacking_one = largest(sources).sum(), less_one(sources, least=1).sum()
+    return bool(2 * n_outermost < sources.size and n_lacking_one >= LACKING_ONE * sources.size)
 
 
 DOING: dict[Move, str] = {

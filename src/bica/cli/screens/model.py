@@ -121,12 +121,13 @@ def show_model(screen: Console, document: ModelDocument, *, full: bool = False, 
     nouns, choice = document.nouns, choice or Choice()
     places = choice.places(document)
     shown = places if full else places[: choice.top]
+    table = source_table(document, shown, full=full) if shown and screen.width >= NARROW else None
     size = f"{counted(len(document.sources), 'source')} behind {counted(len(document.sensors), 'sensor')}"
     screen.print(Text(in_words_of(nouns, size), style="bold"))
-    if shown and screen.width < NARROW:
-        show_stacked(screen, document, shown, full=full)
+    if table is not None:
+        screen.print(table)
     elif shown:
-        screen.print(source_table(document, shown, full=full))
+        show_stacked(screen, document, shown, full=full)
     if len(shown) < len(document.sources):
         screen.print(Text(left_out_words(document, len(shown), len(places))))
     if document.has_lossy_edges:
@@ -206,10 +207,11 @@ def source_table(document: ModelDocument, places: Sequence[int], *, full: bool) 
     heading = ", and how often each is reached" if document.has_lossy_edges else ""
     table.add_column(f"{document.nouns.sensor[1]}{heading}", overflow="fold")
     at_most = SENSORS_SHOWN if len(places) <= FEW else SENSORS_OF_MANY
-    names, numbers, identified = document.source_names(), list(zip(*shown.values(), strict=True)), _reaches(document)
-    for place in places:
-        drives = _driven(document, place, identified, full=full, at_most=at_most)
-        table.add_row(Text(harmless(names[place])), *numbers[place], Text(drives))
+    identified = _reaches(document)
+    drives = [_driven(document, place, identified, full=full, at_most=at_most) for place in places]
+    names, numbers = document.source_names(), list(zip(*shown.values(), strict=True))
+    for place, sensors in zip(places, drives, strict=True):
+        table.add_row(Text(harmless(names[place])), *numbers[place], Text(sensors))
     return table
 
 
