@@ -51,9 +51,26 @@ def test_sorted_grouped_and_short_tables_have_no_order():
     rows = RNG(5).random((2000, 6)) < 0.3
     assert order_in(rows[np.lexsort(rows.T)]) is None  # equal rows together
     assert order_in(rows[np.argsort(rows[:, 0], kind="stable")]) is None  # one column sorted
+    wide = rows[:, :1] ^ (RNG(7).random((2000, 16)) < 0.2)  # most rows are distinct
+    assert order_in(wide[np.lexsort(wide.T)]) is None
+    halves = [half[np.lexsort(half.T)] for half in (wide[:1000], wide[1000:])]
+    assert order_in(np.vstack(halves)) is None  # two sorted files
     assert order_in(np.repeat(rows[:15], 6, axis=0)) is None  # 90 rows
     assert order_in(rows.repeat(RNG(6).integers(0, 4, 2000), axis=0)) is None  # rows entered up to three times
     assert observe(PatternCounts.of(rows)).order == Order()
+
+
+def test_slots_are_noticed_where_noise_makes_most_rows_distinct():
+    rng = RNG(5)
+    rows = simulate(random_network(16, 10, noise=Noise.flips(0.1), rng=rng), 3000, rng, persistence=10.0).rows
+    assert len(np.unique(rows, axis=0)) > 1500  # more than half of all
+    assert order_in(rows).stretch > 5
+
+
+def test_short_stays_are_noticed():
+    rng = RNG(6)
+    network = random_network(8, 6, noise=Noise.flips(0.02), rng=rng)
+    assert 3 <= order_in(simulate(network, 10_000, rng, persistence=3.0).rows).stretch < 6
 
 
 def test_missing_cells_tell_no_runs():

@@ -215,10 +215,9 @@ ALIKE = 0.3  # correlation of a sensor with itself one row later that matters
 CLEARLY = 8.0  # standard errors from 0, so that none of thousands of sensors of independent rows is that far
 CELLS_COMPARED = 1 << 22  # of a table, from its first rows
 ROWS_COMPARED, LEAST_ROWS = 20_000, 100  # the first rows of a table are enough, and fewer show nothing
-RUNS_PER_ROW = (
-    2.0  # a table whose equal rows stand together, sorted or grouped, has hardly more runs than distinct rows
-)
-LEAST_STRETCH = 4.0  # rows that count as one: with fewer, rows may be entered two or three times, or one column sorted
+RUNS_PER_ROW = 2.0  # a table that is sorted or grouped has hardly more runs of equal rows than distinct rows
+APART, EVEN = 0.5, 0.1  # where most rows are distinct: share of equal rows that are apart, and of steps up, off a half
+LEAST_STRETCH = 3.0  # rows that count as one: with fewer, rows may be entered two or three times, or one column sorted
 LEAST_STRETCHES = 50.0  # independent rows that a table must be worth, or there are too few runs
 SLOWEST = 0.999  # a sensor forgets its state at least this fast
 
@@ -265,12 +264,29 @@ def persistence_of(words: Words, observed: Words | None, sensors: Sequence[str])
         return None
     forgets = np.clip(two / np.where(one > 0, one, 1.0), 0.0, SLOWEST)
     stretch = float(np.median(1.0 + 2.0 * np.maximum(one, 0.0) / (1.0 - forgets)))
-    n_runs = 1 + int((words[1:] != words[:-1]).any(axis=1).sum())
-    if not LEAST_STRETCH <= stretch <= n_rows / LEAST_STRETCHES or n_runs <= RUNS_PER_ROW * len(
-        np.unique(words, axis=0)
-    ):
+    if not LEAST_STRETCH <= stretch <= n_rows / LEAST_STRETCHES or _is_arranged(words):
         return None
     return Persistence(sensors[most], float(one[most]), stretch)
+
+
+def _is_arranged(words: Words) -> bool:
+    """Whether rows stand where somebody put them: sorted, or equal ones together.
+
+    Slots come back to where they were, in other runs. If many sensors err, few rows are equal at all; then most of
+    these are apart, and from one row to the next the words go up about as often as down.
+
+    >>> rows = np.random.default_rng(0).integers(0, 5, (200, 1)).astype(np.uint64)
+    >>> _is_arranged(rows), _is_arranged(np.sort(rows, axis=0))
+    (False, True)
+    """
+    distinct, place = np.unique(words, axis=0, return_inverse=True)
+    steps = np.diff(place.ravel())
+    steps = steps[steps != 0]
+    n_runs = 1 + steps.size
+    if n_runs > RUNS_PER_ROW * len(distinct):
+        return False
+    are_apart = n_runs - len(distinct) > APART * (len(words) - len(distinct))
+    return not (are_apart and abs(np.mean(steps > 0) - 0.5) < EVEN)
 
 
 PARTS = 20  # consecutive parts of a table that are compared
