@@ -86,8 +86,8 @@ def test_every_reader_gives_the_same_bytes_for_any_chunks(monkeypatch, container
     rows = [[None if cell == 2 else int(cell) for cell in row] for row in rng.integers(0, 3, (30, 3))]
     expected = PatternCounts.of(np.array(rows, object), sensors=["a", "b", "c"])
     monkeypatch.setattr(columns, "CELLS_A_CHUNK", cells_a_chunk)
-    monkeypatch.setattr("bica.data.readers.engine.GROUPED_ROWS", cells_a_chunk)
-    for reader in ("frames", "engine", "relations"):
+    monkeypatch.setattr("bica.data.readers.text.GROUPED_ROWS", cells_a_chunk)
+    for reader in ("frames", "text", "relations"):
         monkeypatch.setattr(f"bica.data.readers.{reader}.GROUPED_SENSORS", grouped)
     with TemporaryDirectory() as folder:
         assert PatternCounts.of(container(rows, ["a", "b", "c"], Path(folder))) == expected

@@ -124,7 +124,9 @@ class TestPower:
         assert quiet.rows_needed < 500 < noisy.rows_needed
 
 
-@pytest.mark.parametrize(("z", "words"), [(7.0, "more rows than"), (-7.0, "less often than"), (None, "expects in a, b")])
+@pytest.mark.parametrize(
+    ("z", "words"), [(7.0, "more rows than"), (-7.0, "less often than"), (None, "expects in a, b")]
+)
 def test_the_words_say_what_is_odd(z, words):
     assert words in OddSet(("a", "b"), z, 1e-9).words()
 

@@ -406,7 +406,7 @@ def strange_value(row: int | None, sensor: str, value: object) -> DataError:
     if isinstance(shown, float) and shown.is_integer():
         shown = int(shown)
     remedy = AS_TEXT if isinstance(shown, str) else "turn measurements into 0/1 with `binarize`"
-    remedy += "" if isinstance(shown, str) else SUMS
+    remedy += SUMS if isinstance(shown, float) else ""
     trouble = f"column {brief(sensor)} holds {brief(shown)}, but only 0 and 1 can be read; {remedy}"
     return DataError(trouble) if row is None else RowError(row, f", {trouble}")
 

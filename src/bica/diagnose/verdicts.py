@@ -42,6 +42,7 @@ WORSE: tuple[Verdict, ...] = (
     "misfit",
 )  # of two verdicts on one model the later counts
 CLEAR_LEAD = 10.0  # nats by which another kind of edges must lead to be preferred to the one that was asked for
+TRIED = 16  # sensors up to which misses of every sensor are tried before lossy edges are the answer
 RARELY = 0.001  # p-values below are called "hardly ever"
 HARDLY_ANY = 2e-5  # a leak below is at its bound: its interval is one-sided, and it counts as no fitted number
 
@@ -119,7 +120,7 @@ class FitCheck:
             is_related=watched.pairs is None or watched.pairs.has_clear_link,
             state=_state(fit),
             lead_of_lossy=_lead_of_lossy(fit),
-            may_miss=fit.model.has_lossy_edges and "other_edges" in fit.diagnostics,
+            may_miss=fit.model.n_sensors > TRIED and fit.model.has_lossy_edges and "other_edges" in fit.diagnostics,
         )
 
     @property

@@ -78,7 +78,7 @@ def check_memory(data: Observations) -> None:
     """Refuse to begin what takes more memory than is left.
 
     >>> from bica.progress import memory_limited
-    >>> with memory_limited(1e9):
+    >>> with memory_limited(1e12):
     ...     check_memory(PatternCounts.of([[0, 1], [1, 1]]))
     """
     needed, left = bytes_needed(data, data.varying().size, data.n_distinct or 0), memory_left()
