@@ -12,11 +12,14 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from math import isfinite, isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeGuard, Unpack
 
 import narwhals as nw
+import numpy as np
 from narwhals.exceptions import DuplicateError
+from numpy.typing import NDArray
 
 from bica.data.columns import (
     GROUPED_SENSORS,
@@ -59,11 +62,14 @@ from bica.data.readers.text import (
     arriving_table,
     keys_of,
     layout_of,
+    line_of,
     longest_line,
     looks_of_keys,
+    number_in,
 )
-from bica.errors import BicaError, ColumnWarning, DataError, LimitError, OutputError, SettingError
+from bica.errors import BicaError, ColumnWarning, DataError, LimitError, OutputError, RowError, SettingError
 from bica.output import end_passing, passing_path
+from bica.text import brief
 
 if TYPE_CHECKING:
     import duckdb
@@ -443,6 +449,64 @@ def looks_in(path: str | Path) -> list[ColumnLook]:
         warnings.simplefilter("ignore", ColumnWarning)
         open_file(Path(path), options)
     return options.noted
+
+
+def measurements_in(path: str | Path, columns: Sequence[str] | None = None) -> tuple[tuple[str, ...], NDArray[Any]]:
+    """The names of these columns of a text table, or of all, and their numbers: (n_rows, n_columns)."""
+    if str(path) != "-":
+        check_file(Path(path))
+        return _measurements(Path(path), *kind_of(Path(path)), columns)
+    kept = passing_path()
+    try:
+        keep_standard_input(kept)
+        with speaking_of_standard_input(kept):
+            return _measurements(kept, *kind_inside(kept), columns)
+    finally:
+        end_passing(kept)
+
+
+def _measurements(
+    path: Path, kind: Kind, compression: Compression, columns: Sequence[str] | None
+) -> tuple[tuple[str, ...], NDArray[Any]]:
+    if kind != "csv":
+        raise DataError(
+            f"{path} is no CSV; measurements are read from .csv, .tsv, .txt and .log, also with .gz or .zst"
+        )
+    layout = layout_of(whole_lines(path, compression).first_lines(), path)
+    names = layout.names if columns is None else tuple(columns)
+    for name in names:
+        if layout.names.count(name) != 1:
+            raise DataError(
+                f"{path} has {layout.names.count(name)} columns {brief(name)}; each needs a name of its own"
+            )
+    longest = max(layout.header_bytes, longest_line(len(layout.names)))
+    lines = TextLines(path, compression, layout.n_header_lines, longest)
+    rows = [line for line in lines.all_lines() if line.strip(" ")]
+    if not rows:
+        raise DataError(f"{path} has no rows of measurements")
+    try:
+        cells = CsvParser(layout.names, layout.delimiter).texts(rows, [layout.names.index(name) for name in names])
+    except RowError as error:
+        raise DataError(error.at(f"line {line_of(lines, error.row)}")) from None
+    values = np.empty((len(rows), len(names)))
+    for place, (name, texts) in enumerate(zip(names, cells, strict=True)):
+        for row, text in enumerate(texts):
+            values[row, place] = number = _finite(text)
+            if isnan(number):
+                raise DataError(
+                    f"line {line_of(lines, row)}, column {brief(name)} holds {brief(text)}, which is no measurement; "
+                    "name the columns to use, or leave the line out"
+                )
+    return names, values
+
+
+def _finite(text: str) -> float:
+    """The number that a cell holds; NaN if it holds none, or one without end."""
+    try:
+        number = number_in(text)
+    except ValueError:
+        return nan
+    return number if isfinite(number) else nan
 
 
 def is_weighted(table: Table) -> bool:

@@ -1,5 +1,6 @@
 """``bica fit``."""
 
+import gzip
 import json
 
 import numpy as np
@@ -293,19 +294,27 @@ def test_measurements_are_unmixed(run, tmp_path):
     assert "without any source: power 0.5" in shown.stdout
     expected = [f"{t % 2},{t // 2 % 2}" for t in range(40)]
     assert states.read_text().splitlines() == ["source1,source2", *expected]
-    found = json.loads(run("unmix", str(table), "--sources", "2", "--columns", "power", "--json").stdout)
+    options = ("--sources", "2", "--columns", "power", "--json")
+    found = json.loads(run("unmix", str(table), *options).stdout)
+    packed = tmp_path / "meter.tsv.gz"
+    packed.write_bytes(gzip.compress(b"\xef\xbb\xbf" + METER.replace(",", "\t").encode()))
+    assert json.loads(run("unmix", str(packed), *options).stdout) == found
+    assert json.loads(run("unmix", "-", *options, input=METER).stdout) == found
     assert [source["probability"] for source in found["sources"]] == [0.5, 0.5]
 
 
 @pytest.mark.parametrize(
     ("text", "words", "options"),
     [
-        ("a,b\n1,\n", "line 2", []),
-        ("a,a\n1,2\n", "2 columns 'a'", []),
-        ("a,b\n1,2\n", "0 columns 'c'", ["--columns", "c"]),
-        ("a\n", "finite number", []),
-        ("", "finite number", []),
-        (None, "cannot be read", []),
+        ("a,b\n1.5,\n", "line 2, column 'b' holds ''", []),
+        ("a,b\n1.5,2\n\n2,nan\n", "line 4, column 'b' holds 'nan'", []),
+        ("a,b\n1.5,2\n1e400,2\n", "line 3, column 'a' holds '1e400'", []),
+        ("a,b\n1.5,2\n1\n", "line 3 has 1 cell", []),
+        ("a,a\n1.5,2\n", "2 columns 'a'", []),
+        ("a,b\n1.5,2\n", "0 columns 'c'", ["--columns", "c"]),
+        ("a\n", "no rows", []),
+        ("", "is empty", []),
+        (None, "there is no file", []),
     ],
 )
 def test_what_is_no_table_of_measurements_is_refused(run, tmp_path, text, words, options):

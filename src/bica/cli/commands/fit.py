@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -370,14 +369,15 @@ def unmix(
 
     import numpy as np
 
+    from bica.data.tables import measurements_in
     from bica.data.writers import check_table_names, table_bytes
     from bica.output import write_output
     from bica.rivals.linear import LinearSums
 
     check_table_names(output)
-    names, values = _measurements(table, columns)
+    names, values = measurements_in(table, columns)
     with waiting("unmixing the measurements"):
-        found = LinearSums(n_sources=n_sources).unmix(np.array(values), np.random.default_rng(seed))
+        found = LinearSums(n_sources=n_sources).unmix(values, np.random.default_rng(seed))
     sources = [f"source{number}" for number in range(1, n_sources + 1)]
     if output is not None:
         write_output(output, table_bytes(found.activity, sources, output), force)
@@ -385,32 +385,6 @@ def unmix(
         print_json(_as_numbers(found, names))
         return
     _show_levels(found, names, sources, output)
-
-
-def _measurements(path: str, wanted: Sequence[str] | None) -> tuple[list[str], list[list[float]]]:
-    """The names of the columns and the rows of numbers."""
-    from bica.errors import DataError
-    from bica.text import brief
-
-    try:
-        with open(path, newline="") as file:
-            header, *lines = list(csv.reader(file)) or [[]]
-    except (OSError, ValueError, csv.Error) as error:
-        raise DataError(f"{path} cannot be read as a table of measurements: {error}") from None
-    names = header if wanted is None else list(wanted)
-    for name in names:
-        if header.count(name) != 1:
-            raise DataError(f"{path} has {header.count(name)} columns {brief(name)}; each needs a name of its own")
-    places = [header.index(name) for name in names]
-    rows = []
-    for number, line in enumerate(lines, 2):
-        try:
-            rows.append([float(line[place]) for place in places])
-        except (ValueError, IndexError):
-            raise DataError(
-                f"line {number} of {path} has a cell without a number; name the others in --columns"
-            ) from None
-    return names, rows
 
 
 def _as_numbers(found: LinearMixture, names: Sequence[str]) -> dict[str, Any]:

@@ -86,7 +86,7 @@ class LinesTable:
             try:
                 yield self.parsed(lines, first_row)
             except RowError as error:
-                raise DataError(error.at(f"line {self._line_of(error.row)}")) from None
+                raise DataError(error.at(f"line {line_of(self.lines, error.row)}")) from None
             first_row += len(rows)
 
     def distinct(self) -> Iterator[Chunk]:
@@ -124,11 +124,12 @@ class LinesTable:
         places = [place for _, place in self.columns.carried]
         return tuple(self.parser.texts(lines, places)) if places else ()
 
-    def _line_of(self, row: int) -> int:
-        """The number of a row's line in the file, counted from 1 as editors do."""
-        whole = replace(self.lines, skip=0).all_lines()
-        full = (number for number, line in enumerate(whole, 1) if number > self.lines.skip and line.strip(" "))
-        return next(islice(full, row, None))
+
+def line_of(lines: TextLines, row: int) -> int:
+    """The number of a row's line in the file, counted from 1 as editors do."""
+    whole = replace(lines, skip=0).all_lines()
+    full = (number for number, line in enumerate(whole, 1) if number > lines.skip and line.strip(" "))
+    return next(islice(full, row, None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +256,8 @@ class CsvParser:
         return flat.reshape(len(lines), len(places))
 
     def texts(self, lines: list[str], places: Sequence[int]) -> list[tuple[str, ...]]:
-        """The cells of each of these columns as they are written; the lines were read before."""
-        rows = [self._cells(line, 0) for line in lines]
+        """The cells of each of these columns as they are written."""
+        rows = [self._cells(line, i) for i, line in enumerate(lines)]
         return [tuple(cells[place].strip() for cells in rows) for place in places]
 
     def _single_digits(self, lines: list[str], places: Sequence[int]) -> NDArray[np.uint8] | None:
